@@ -1,0 +1,132 @@
+//! The configuration: defaults, then the file, then the environment, then flags. Every layer is
+//! checked whole and all that is wrong is told at once, each with its place.
+
+mod file;
+mod load;
+mod problem;
+pub mod render;
+pub mod settings;
+pub mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use load::{Flag, Loaded, Sources, load};
+pub use problem::{Problem, lines as problem_lines, near};
+
+use orchestrator_core::{LimitKey, LimitRule, Millis, RetryPolicy};
+use std::collections::BTreeMap;
+use value::{Caps, Size};
+
+/// The file that is read when `--config` names none.
+pub const DEFAULT_FILE: &str = "orchestrator.toml";
+
+/// Every setting, checked. [`load()`] makes it; the values of `Default` are not the defaults of the
+/// settings, which stand in [`settings::SETTINGS`].
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Where jobs are kept.
+    pub store: StoreConfig,
+    /// How jobs are taken in and handed out.
+    pub queue: QueueConfig,
+    /// How failures are retried.
+    pub retry: RetryPolicy,
+    /// What holds for every attempt.
+    pub task: TaskConfig,
+    /// The `download` handler.
+    pub download: DownloadConfig,
+    /// Calls to other services.
+    pub http: HttpConfig,
+    /// The log.
+    pub log: LogConfig,
+    /// Rules for single limit keys.
+    pub limits: BTreeMap<LimitKey, LimitRule>,
+}
+
+/// `[store]`
+#[derive(Clone, Debug, Default)]
+pub struct StoreConfig {
+    /// The database file.
+    pub path: String,
+    /// The longest wait for another writer.
+    pub busy_timeout: Millis,
+}
+
+/// `[queue]`
+#[derive(Clone, Debug, Default)]
+pub struct QueueConfig {
+    /// Jobs at once in one process.
+    pub max_workers: u32,
+    /// Jobs at once per host.
+    pub max_per_host: Caps,
+    /// Jobs at once per resolver.
+    pub max_per_resolver: Caps,
+    /// How long a lease holds without a heartbeat.
+    pub lease_ttl: Millis,
+    /// The time between two heartbeats.
+    pub heartbeat: Millis,
+    /// What running jobs get after a stop was asked for.
+    pub grace: Millis,
+    /// The largest payload.
+    pub max_payload: Size,
+    /// How often to look for work of other processes.
+    pub poll: Millis,
+}
+
+/// `[task]`
+#[derive(Clone, Debug, Default)]
+pub struct TaskConfig {
+    /// The longest attempt.
+    pub timeout: Millis,
+    /// How often a worker may vanish.
+    pub max_crashes: u32,
+}
+
+/// `[download]`
+#[derive(Clone, Debug, Default)]
+pub struct DownloadConfig {
+    /// Where files go.
+    pub dir: String,
+    /// The largest file.
+    pub max_size: Size,
+}
+
+/// `[http]`
+#[derive(Clone, Debug, Default)]
+pub struct HttpConfig {
+    /// How long to wait for the other side.
+    pub timeout: Millis,
+}
+
+/// `[log]`
+#[derive(Clone, Debug, Default)]
+pub struct LogConfig {
+    /// One of [`settings::LEVELS`].
+    pub level: String,
+    /// One of [`settings::FORMATS`].
+    pub format: String,
+}
+
+impl Config {
+    /// The limit rules that the configuration asks for: the defaults of hosts and resolvers, names
+    /// with a number of their own, and `[limits]`. An exact rule replaces the default of its kind
+    /// whole, so one that gives only a rate takes over the number that would else be lost.
+    pub fn limit_rules(&self) -> BTreeMap<LimitKey, LimitRule> {
+        let mut rules = BTreeMap::new();
+        for (kind, caps) in [("host", &self.queue.max_per_host), ("resolver", &self.queue.max_per_resolver)] {
+            let all =
+                std::iter::once(("*", &caps.default)).chain(caps.named.iter().map(|(n, c)| (n.as_str(), c)));
+            for (name, cap) in all {
+                if let Ok(key) = LimitKey::new(kind, name) {
+                    rules.insert(key, LimitRule::at_most(*cap));
+                }
+            }
+        }
+        for (key, rule) in &self.limits {
+            let below = rules.get(key).or_else(|| rules.get(&key.default_key())).copied().unwrap_or_default();
+            let concurrency = rule.concurrency.or(below.concurrency);
+            rules.insert(key.clone(), LimitRule { concurrency, ..*rule });
+        }
+        rules
+    }
+}

@@ -1,0 +1,166 @@
+//! Errors as people read them: what went wrong, where, and what to do about it.
+
+use crate::config::Problem;
+use crate::exit::Exit;
+use orchestrator_core::FieldError;
+use orchestrator_store::StoreError;
+use serde_json::json;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The result of a command: how the program ends, or an error.
+pub type CliResult<T = Exit> = Result<T, CliError>;
+
+/// An error with all that its reader needs.
+#[derive(Debug)]
+pub struct CliError {
+    /// How the program ends.
+    pub exit: Exit,
+    /// A stable word for programs.
+    pub code: &'static str,
+    /// What went wrong.
+    pub what: String,
+    /// Where: a file, a line, a flag, a job.
+    pub place: Option<String>,
+    /// What to do.
+    pub hint: Option<String>,
+    /// Each single problem, where there are several.
+    pub details: Vec<String>,
+}
+
+impl CliError {
+    /// An error of a kind.
+    pub fn new(exit: Exit, code: &'static str, what: impl Into<String>) -> Self {
+        CliError { exit, code, what: what.into(), place: None, hint: None, details: vec![] }
+    }
+
+    /// The command line is wrong.
+    pub fn usage(what: impl Into<String>) -> Self {
+        CliError::new(Exit::Usage, "usage", what)
+    }
+
+    /// Reading or writing a file failed.
+    pub fn io(path: &Path, error: &std::io::Error) -> Self {
+        let (exit, code) = match error.kind() {
+            std::io::ErrorKind::NotFound => (Exit::NotFound, "not_found"),
+            _ => (Exit::Error, "io"),
+        };
+        CliError::new(exit, code, error.to_string()).at(path.display().to_string())
+    }
+
+    /// Writing to stdout failed. A reader that has left (`orchestrator ... | head`) is no error.
+    pub fn stdout(error: &std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => CliError::new(Exit::Ok, CLOSED_PIPE, ""),
+            _ => CliError::new(Exit::Error, "io", format!("cannot write to stdout: {error}")),
+        }
+    }
+
+    /// The configuration is wrong.
+    pub fn config(problems: &[Problem]) -> Self {
+        let count =
+            if problems.len() == 1 { "1 error".to_owned() } else { format!("{} errors", problems.len()) };
+        let from_flags = problems.iter().all(|problem| problem.place.starts_with("flag "));
+        CliError {
+            details: crate::config::problem_lines(problems),
+            ..CliError::new(
+                if from_flags { Exit::Usage } else { Exit::Error },
+                "config",
+                format!("{count} in the configuration"),
+            )
+        }
+    }
+
+    /// An input has wrong fields.
+    pub fn fields(what: impl Into<String>, problems: &[FieldError]) -> Self {
+        CliError {
+            details: problems.iter().map(ToString::to_string).collect(),
+            ..CliError::new(Exit::Usage, "invalid", what)
+        }
+    }
+
+    /// With a place.
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        self.place = Some(place.into());
+        self
+    }
+
+    /// With advice.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Whether there is nothing to say: the reader of stdout has left.
+    pub fn is_silent(&self) -> bool {
+        self.code == CLOSED_PIPE
+    }
+
+    /// The error for people.
+    pub fn text(&self) -> String {
+        let mut text = format!("error: {}\n", self.what);
+        for line in self.place.iter().chain(&self.details) {
+            let _ = writeln!(text, "  {line}");
+        }
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(text, "  hint: {hint}");
+        }
+        text
+    }
+
+    /// The error for programs, on one line.
+    pub fn json(&self) -> String {
+        let error = json!({
+            "code": self.code,
+            "message": self.what,
+            "where": self.place,
+            "hint": self.hint,
+            "details": self.details,
+            "exit": self.exit.code(),
+        });
+        json!({ "error": error }).to_string() + "\n"
+    }
+}
+
+const CLOSED_PIPE: &str = "closed_pipe";
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        let of = |exit, what: String| CliError::new(exit, error.code(), what);
+        match &error {
+            StoreError::Open { path, source } => of(
+                Exit::Error,
+                format!("cannot open the database: {source}"),
+            )
+            .at(path.display().to_string())
+            .hint(
+                "check that the directory exists and that you may write to it; --db PATH names another file",
+            ),
+            StoreError::NotADatabase { path, detail } => {
+                of(Exit::Error, format!("not an orchestrator database: {detail}"))
+                    .at(path.display().to_string())
+                    .hint("name another file with --db PATH, or move this one away")
+            }
+            StoreError::NewerSchema { path, found, known } => of(
+                Exit::Error,
+                format!("the database has schema version {found}, this program knows up to {known}"),
+            )
+            .at(path.display().to_string())
+            .hint("use the newer orchestrator that wrote it"),
+            StoreError::NotWritable { source } => {
+                of(Exit::Error, format!("cannot write to the database: {source}"))
+                    .hint("free some space or fix the permissions, then run the command again")
+            }
+            StoreError::Busy { waited_ms } => of(
+                Exit::Unreachable,
+                format!("another process held the database's write lock for {waited_ms} ms"),
+            )
+            .hint("try again, or stop the process that hangs; store.busy_timeout sets how long to wait"),
+            StoreError::Unknown { .. } => of(Exit::Error, error.to_string())
+                .hint("run the command again: a job that was taken in is found by its artifact_id"),
+            StoreError::Invalid(_) | StoreError::Closed | StoreError::Database { .. } => {
+                of(Exit::Error, error.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Help and completions.
+
+use crate::support::Place;
+
+#[test]
+fn every_help_opens_with_examples() {
+    let place = Place::new();
+    for command in [
+        "",
+        "queue",
+        "queue enqueue",
+        "queue import",
+        "queue run",
+        "queue stats",
+        "queue retry-failed",
+        "limits",
+        "limits list",
+        "limits set",
+        "limits clear",
+        "config",
+        "config check",
+        "config show",
+        "config schema",
+        "demo",
+        "bench",
+        "completions",
+    ] {
+        let args: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+        let help = place.expect(0, &args);
+        assert!(help.stdout.starts_with("Examples:\n"), "{command}: {help:?}");
+        let examples = help.stdout.lines().skip(1).take_while(|line| !line.is_empty()).count();
+        assert_eq!(examples, 2, "{command}: {help:?}");
+    }
+}
+
+#[test]
+fn every_shell_has_completions() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = place.expect(0, &["completions", shell]);
+        assert!(script.stdout.contains("retry-failed"), "{shell}");
+    }
+    place.expect(2, &["completions", "cobol"]);
+}
+
+#[test]
+fn colour_is_only_used_where_it_is_wanted() {
+    let place = Place::new();
+    place.enqueue_script("a", "true", &[]);
+    assert!(!place.expect(0, &["queue", "stats"]).stdout.contains('\x1b'), "not in a pipe");
+    assert!(place.expect(0, &["queue", "stats", "--color", "always"]).stdout.contains("\x1b[1mSTATE"));
+}

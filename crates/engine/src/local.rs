@@ -1,0 +1,86 @@
+//! The store of this process as a source of work: no hop between a worker and the store's verbs.
+
+use crate::Inner;
+use async_trait::async_trait;
+use orchestrator_core::{JobId, Millis, TaskState, Timestamp};
+use orchestrator_store::{Beat, Held, LeaseAsk, Leased, Settled, Settlement};
+use orchestrator_worker::{SourceError, WorkSource};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) struct LocalSource(Arc<Inner>);
+
+impl LocalSource {
+    pub fn new(engine: Arc<Inner>) -> Self {
+        LocalSource(engine)
+    }
+
+    /// When to ask again if nothing is heard before: when a task falls due, and to find what other
+    /// processes did.
+    fn next_ask(&self, next_at: Option<Timestamp>) -> Instant {
+        let poll = self.0.config.poll_every;
+        let due = next_at.map_or(poll, |at| at.since(self.0.store.now()));
+        // At least a millisecond, or a due time that the store does not act upon would be asked
+        // for without pause.
+        Instant::now() + Duration::from(due.min(poll).max(Millis(1)))
+    }
+}
+
+#[async_trait]
+impl WorkSource for LocalSource {
+    async fn lease(
+        &self,
+        ask: LeaseAsk,
+        wait: Duration,
+        stop: &CancellationToken,
+    ) -> Result<Vec<Leased>, SourceError> {
+        let end = Instant::now() + wait;
+        let mut changes = self.0.store.changes();
+        loop {
+            // Marked as seen before the ask: what changes from here on wakes.
+            changes.borrow_and_update();
+            let grant = self.0.store.lease(ask.clone()).await?;
+            if !grant.tasks.is_empty() || stop.is_cancelled() || Instant::now() >= end {
+                return Ok(grant.tasks);
+            }
+            tokio::select! {
+                () = stop.cancelled() => return Ok(vec![]),
+                () = changed(&mut changes) => {}
+                () = sleep_until(self.next_ask(grant.next_at).min(end)) => {}
+            }
+        }
+    }
+
+    async fn extend(&self, held: Vec<Held>, ttl: Millis) -> Result<Vec<Beat>, SourceError> {
+        Ok(self.0.store.extend(held, ttl).await?)
+    }
+
+    async fn settle(&self, batch: Vec<Settlement>) -> Result<Vec<Settled>, SourceError> {
+        let jobs: Vec<_> = batch.iter().map(|settlement| settlement.held.task.job).collect();
+        let answers = self.0.store.settle(batch).await?;
+        self.0.wake_ended(jobs.into_iter().zip(&answers));
+        Ok(answers)
+    }
+}
+
+impl Inner {
+    /// Wakes who waits for tasks that ended. A stale one has ended, too, perhaps: an answer that got
+    /// lost is repeated, and then only this tells.
+    pub(crate) fn wake_ended<'a>(&self, answers: impl Iterator<Item = (JobId, &'a Settled)>) {
+        self.waiters.wake(
+            answers.filter_map(|(job, settled)| {
+                settled.state().is_none_or(TaskState::is_terminal).then_some(job)
+            }),
+        );
+    }
+}
+
+/// Waits for a change; for ever once the store has gone, as its verbs will tell.
+async fn changed(changes: &mut watch::Receiver<u64>) {
+    if changes.changed().await.is_err() {
+        std::future::pending().await
+    }
+}

@@ -1,0 +1,178 @@
+-- State is location: a task moves between small tables and no hot row is updated in place.
+-- A task is `seq << 20 | index`: the job's row and the task's index in it.
+-- The counters (attempt, failures, crashes) and the checkpoint travel with the task.
+
+CREATE TABLE meta (
+    name  TEXT PRIMARY KEY,
+    value ANY
+) STRICT, WITHOUT ROWID;
+
+-- What many rows share is kept once. The cache of the writer holds these tables whole.
+CREATE TABLE specs (
+    id   INTEGER PRIMARY KEY,
+    body TEXT NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE tenants (
+    id   INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+) STRICT;
+-- A lane is a queue, a handler and a set of limit keys; `line` is the lane of the same queue and
+-- handler without keys, and stands for the pair.
+CREATE TABLE lanes (
+    id      INTEGER PRIMARY KEY,
+    line    INTEGER NOT NULL,
+    queue   TEXT NOT NULL,
+    handler TEXT NOT NULL,
+    keys    TEXT NOT NULL,
+    UNIQUE (queue, handler, keys)
+) STRICT;
+
+-- Written once. `entry` is the stamp or the due time with which the task entered: it finds the
+-- task's row in ready, parked or delayed by a seek as long as the task has not moved since.
+CREATE TABLE jobs (
+    seq      INTEGER PRIMARY KEY,
+    created  INTEGER NOT NULL,
+    spec     INTEGER NOT NULL,
+    lane     INTEGER NOT NULL,
+    tier     INTEGER NOT NULL,
+    tenant   INTEGER NOT NULL,
+    entry    INTEGER NOT NULL,
+    key      TEXT,
+    bucket   INTEGER,
+    previous INTEGER,
+    payload  TEXT NOT NULL
+) STRICT;
+
+-- Hash of (tenant, handler, key, bucket) to the one job that has the key now. Hashes may collide:
+-- the job's own row is the truth.
+CREATE TABLE idem (
+    hash INTEGER NOT NULL,
+    job  INTEGER NOT NULL,
+    PRIMARY KEY (hash, job)
+) STRICT, WITHOUT ROWID;
+
+-- In line.
+CREATE TABLE ready (
+    line       INTEGER NOT NULL,
+    tier       INTEGER NOT NULL,
+    stamp      INTEGER NOT NULL,
+    task       INTEGER NOT NULL,
+    lane       INTEGER NOT NULL,
+    since      INTEGER NOT NULL,
+    attempt    INTEGER NOT NULL,
+    failures   INTEGER NOT NULL,
+    crashes    INTEGER NOT NULL,
+    checkpoint TEXT,
+    PRIMARY KEY (line, tier, stamp, task)
+) STRICT, WITHOUT ROWID;
+
+-- In line behind a limit that was full: off the ready index, so that they cost the others nothing.
+CREATE TABLE parked (
+    lane       INTEGER NOT NULL,
+    tier       INTEGER NOT NULL,
+    stamp      INTEGER NOT NULL,
+    task       INTEGER NOT NULL,
+    since      INTEGER NOT NULL,
+    attempt    INTEGER NOT NULL,
+    failures   INTEGER NOT NULL,
+    crashes    INTEGER NOT NULL,
+    checkpoint TEXT,
+    PRIMARY KEY (lane, tier, stamp, task)
+) STRICT, WITHOUT ROWID;
+
+-- Out of line until a moment.
+CREATE TABLE delayed (
+    due        INTEGER NOT NULL,
+    task       INTEGER NOT NULL,
+    lane       INTEGER NOT NULL,
+    attempt    INTEGER NOT NULL,
+    failures   INTEGER NOT NULL,
+    crashes    INTEGER NOT NULL,
+    checkpoint TEXT,
+    PRIMARY KEY (due, task)
+) STRICT, WITHOUT ROWID;
+
+-- Held by a worker. A lease's lane is its slot under each of the lane's keys: slots are counted
+-- from these rows and so cannot leak.
+CREATE TABLE leases (
+    task       INTEGER PRIMARY KEY,
+    attempt    INTEGER NOT NULL,
+    failures   INTEGER NOT NULL,
+    crashes    INTEGER NOT NULL,
+    spec       INTEGER NOT NULL,
+    lane       INTEGER NOT NULL,
+    tier       INTEGER NOT NULL,
+    stamp      INTEGER NOT NULL,
+    since      INTEGER NOT NULL,
+    started    INTEGER NOT NULL,
+    expires    INTEGER NOT NULL,
+    times_out  INTEGER,
+    worker     TEXT NOT NULL,
+    checkpoint TEXT
+) STRICT;
+
+-- Over. Only appended to, save by an operator's retry.
+CREATE TABLE ended (
+    task     INTEGER PRIMARY KEY,
+    state    INTEGER NOT NULL,
+    at       INTEGER NOT NULL,
+    attempt  INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    crashes  INTEGER NOT NULL,
+    lane     INTEGER NOT NULL,
+    output   TEXT
+) STRICT;
+
+-- Failed tasks that wait for somebody's decision.
+CREATE TABLE dead (
+    task   INTEGER PRIMARY KEY,
+    at     INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    line   INTEGER NOT NULL
+) STRICT;
+
+-- Attempts that did not end well, and writes that came too late.
+CREATE TABLE attempts (
+    task    INTEGER NOT NULL,
+    n       INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    at      INTEGER NOT NULL,
+    how     TEXT NOT NULL,
+    message TEXT NOT NULL,
+    PRIMARY KEY (task, n)
+) STRICT, WITHOUT ROWID;
+
+-- How many tasks of a line ended in a state: kept, because counting millions is slow.
+CREATE TABLE tally (
+    line  INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    n     INTEGER NOT NULL,
+    PRIMARY KEY (line, state)
+) STRICT, WITHOUT ROWID;
+
+-- Fairness: where a tenant's next task stands at the earliest; tenant 0 holds the front, the
+-- highest stamp that was leased.
+CREATE TABLE fair (
+    line   INTEGER NOT NULL,
+    tier   INTEGER NOT NULL,
+    tenant INTEGER NOT NULL,
+    next   INTEGER NOT NULL,
+    PRIMARY KEY (line, tier, tenant)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE rules (
+    key      TEXT PRIMARY KEY,
+    rule     TEXT NOT NULL,
+    operator INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE buckets (
+    key TEXT PRIMARY KEY,
+    tat INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- One row per commit, with all that changed in it.
+CREATE TABLE journal (
+    n      INTEGER PRIMARY KEY,
+    at     INTEGER NOT NULL,
+    events BLOB NOT NULL
+) STRICT;

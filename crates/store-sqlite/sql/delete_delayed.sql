@@ -1,0 +1,1 @@
+DELETE FROM delayed WHERE due = ?1 AND task = ?2

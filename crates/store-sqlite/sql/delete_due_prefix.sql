@@ -1,0 +1,1 @@
+DELETE FROM delayed WHERE (due, task) <= (?1, ?2)

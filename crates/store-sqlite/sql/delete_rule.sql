@@ -1,0 +1,1 @@
+DELETE FROM rules WHERE key = ?1

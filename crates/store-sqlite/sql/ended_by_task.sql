@@ -1,0 +1,1 @@
+SELECT state, attempt FROM ended WHERE task = ?1

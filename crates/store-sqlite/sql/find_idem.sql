@@ -1,0 +1,1 @@
+SELECT job FROM idem WHERE hash = ?1 ORDER BY job DESC

@@ -1,0 +1,1 @@
+INSERT INTO dead (task, at, reason, line) VALUES (?1, ?2, ?3, ?4)

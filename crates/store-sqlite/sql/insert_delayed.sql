@@ -1,0 +1,1 @@
+INSERT INTO delayed (due, task, lane, attempt, failures, crashes, checkpoint) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)

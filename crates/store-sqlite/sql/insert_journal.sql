@@ -1,0 +1,1 @@
+INSERT INTO journal (at, events) VALUES (?1, ?2)

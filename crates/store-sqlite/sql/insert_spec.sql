@@ -1,0 +1,1 @@
+INSERT INTO specs (id, body) VALUES (?1, ?2)

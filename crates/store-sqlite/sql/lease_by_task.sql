@@ -1,0 +1,1 @@
+SELECT attempt FROM leases WHERE task = ?1

@@ -1,0 +1,1 @@
+INSERT OR REPLACE INTO buckets (key, tat) VALUES (?1, ?2)

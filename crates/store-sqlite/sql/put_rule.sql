@@ -1,0 +1,1 @@
+INSERT OR REPLACE INTO rules (key, rule, operator) VALUES (?1, ?2, ?3)

@@ -1,0 +1,1 @@
+SELECT lane, due, attempt, failures, crashes FROM delayed WHERE task = ?1

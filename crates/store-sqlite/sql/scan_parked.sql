@@ -1,0 +1,1 @@
+SELECT lane, stamp, attempt, failures, crashes FROM parked WHERE task = ?1

@@ -1,0 +1,1 @@
+SELECT lane, stamp, attempt, failures, crashes FROM parked WHERE lane = ?1 AND tier = ?2 AND stamp = ?3 AND task = ?4

@@ -1,0 +1,1 @@
+SELECT attempt, at, how, message FROM attempts WHERE task = ?1 ORDER BY n

@@ -1,0 +1,71 @@
+//! Reading beside the writer, each on a connection of its own that cannot write.
+
+mod catalog;
+mod jobs;
+mod stats;
+
+use crate::error::{at_open, at_read};
+use crate::ids::Ids;
+use crate::lock;
+use orchestrator_store::{StoreError, StoreResult};
+use rusqlite::{Connection, OpenFlags};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// Idle connections that are kept.
+const KEPT: usize = 4;
+
+/// The readers of one file.
+pub struct Readers {
+    path: PathBuf,
+    ids: Ids,
+    idle: Mutex<Option<Vec<Connection>>>,
+}
+
+impl Readers {
+    /// Readers for a file; connections are opened when they are needed.
+    pub fn new(path: &Path, ids: Ids) -> Self {
+        Readers { path: path.to_owned(), ids, idle: Mutex::new(Some(vec![])) }
+    }
+
+    /// Closes what is open and opens no more.
+    pub fn close(&self) {
+        lock(&self.idle).take();
+    }
+
+    /// Runs a read on a thread that may block.
+    pub async fn read<T: Send + 'static>(
+        self: &Arc<Self>,
+        read: impl FnOnce(&Connection, Ids) -> rusqlite::Result<T> + Send + 'static,
+    ) -> StoreResult<T> {
+        let readers = self.clone();
+        let task = tokio::task::spawn_blocking(move || {
+            let conn = readers.take()?;
+            // One snapshot for all that a read looks at.
+            conn.execute_batch("BEGIN").map_err(at_read)?;
+            let found = read(&conn, readers.ids).map_err(at_read);
+            conn.execute_batch("COMMIT").map_err(at_read)?;
+            readers.give_back(conn);
+            found
+        });
+        task.await.map_err(|_| StoreError::Closed)?
+    }
+
+    fn take(&self) -> StoreResult<Connection> {
+        if let Some(conn) = lock(&self.idle).as_mut().ok_or(StoreError::Closed)?.pop() {
+            return Ok(conn);
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let conn = Connection::open_with_flags(&self.path, flags).map_err(|e| at_open(&self.path, e))?;
+        conn.busy_timeout(std::time::Duration::from_secs(10)).map_err(at_read)?;
+        Ok(conn)
+    }
+
+    fn give_back(&self, conn: Connection) {
+        if let Some(idle) = lock(&self.idle).as_mut()
+            && idle.len() < KEPT
+        {
+            idle.push(conn);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Migrations: SQL files that are applied once, in order, under the write lock.
+
+use crate::error;
+use orchestrator_store::{StoreError, StoreResult};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use std::path::Path;
+
+/// Marks the file as ours (`PRAGMA application_id`): "orch".
+const APPLICATION_ID: i64 = 0x6F72_6368;
+
+/// What makes version N out of version N-1.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_state_is_location.sql")];
+
+/// The newest version that this program knows.
+pub const VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// The oldest SQLite without the WAL-reset corruption.
+const OLDEST_SQLITE: i32 = 3_051_003;
+
+/// Sets what must be set on every connection.
+pub fn configure(conn: &Connection) -> rusqlite::Result<()> {
+    conn.execute_batch(
+        "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -65536; PRAGMA foreign_keys = OFF;",
+    )
+}
+
+/// Brings the file to the current version; refuses what is not ours or is newer.
+pub fn prepare(conn: &mut Connection, path: &Path) -> StoreResult<()> {
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        return Err(StoreError::Invalid(format!("SQLite {} is too old: it can corrupt a WAL", rusqlite::version())));
+    }
+    let at_open = |e| error::at_open(path, e);
+    check(conn, path)?;
+    conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(at_open)?;
+    if version(conn).map_err(at_open)? == VERSION {
+        return Ok(());
+    }
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(at_open)?;
+    // Another process may have migrated while this one waited for the lock.
+    let found = version(&tx).map_err(at_open)?;
+    for (n, sql) in MIGRATIONS.iter().enumerate().skip(usize::try_from(found).unwrap_or(0)) {
+        tx.execute_batch(sql).map_err(at_open)?;
+        tx.pragma_update(None, "user_version", n as i64 + 1).map_err(at_open)?;
+    }
+    tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(at_open)?;
+    tx.commit().map_err(at_open)
+}
+
+fn check(conn: &Connection, path: &Path) -> StoreResult<()> {
+    let at_open = |e| error::at_open(path, e);
+    let found = version(conn).map_err(at_open)?;
+    let id: i64 = conn.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(at_open)?;
+    let table: Option<String> = conn
+        .query_row("SELECT name FROM sqlite_schema WHERE type = 'table' LIMIT 1", [], |row| row.get(0))
+        .optional()
+        .map_err(at_open)?;
+    match table {
+        None => Ok(()),
+        Some(table) if id != APPLICATION_ID => Err(StoreError::NotADatabase {
+            path: path.to_owned(),
+            detail: format!("it is a SQLite database of another program (it has a table {table:?})"),
+        }),
+        Some(_) if found > VERSION => Err(StoreError::NewerSchema { path: path.to_owned(), found, known: VERSION }),
+        Some(_) => Ok(()),
+    }
+}
+
+fn version(conn: &Connection) -> rusqlite::Result<i64> {
+    conn.query_row("PRAGMA user_version", [], |row| row.get(0))
+}

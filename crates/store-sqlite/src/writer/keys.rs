@@ -1,0 +1,137 @@
+//! Which job has an idempotency key.
+//!
+//! The index from key hashes to jobs is written late. Hashes are random, so an insert per submit
+//! would dirty a page per job and halve the speed of everything. Instead the hashes of recent jobs
+//! are held in memory, rebuilt from the tail of `jobs` when the file is opened, and moved into the
+//! table `idem` in sorted slices, many to a page. `idem` then has every job up to a watermark, the
+//! memory every job after it, and a look-up asks both. The newest job with a key is the one that
+//! has it, so nothing is ever deleted here.
+
+use orchestrator_core::TaskSpec;
+use rusqlite::{Connection, OptionalExtension, Statement};
+use siphasher::sip::SipHasher13;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hasher;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// How many hashes gather in memory before they are moved. It bounds the memory, and the time to
+/// read the tail when the file is opened.
+const MERGE_AT: usize = 1 << 17;
+/// How many are moved per commit.
+const SLICE: usize = 1 << 13;
+
+/// The keys of recent jobs.
+#[derive(Debug, Default)]
+pub struct Keys {
+    /// Hash and job of every keyed job after the watermark, and of some before it.
+    recent: BTreeSet<(i64, i64)>,
+    /// `idem` has every keyed job up to this one.
+    watermark: i64,
+    /// Every job up to this one is known here.
+    known: i64,
+    merge: Option<Merge>,
+}
+
+/// A move into `idem` that is under way.
+#[derive(Debug)]
+struct Merge {
+    /// It moves the jobs up to this one.
+    upto: i64,
+    /// It has moved all hashes up to this entry.
+    at: Bound<(i64, i64)>,
+}
+
+impl Keys {
+    /// Learns of the jobs that were committed since the last time, by whomever.
+    pub fn catch_up(
+        &mut self,
+        conn: &Connection,
+        specs: &HashMap<i64, Arc<TaskSpec>>,
+        tenants: &HashMap<i64, Arc<str>>,
+    ) -> rusqlite::Result<()> {
+        let sql = "SELECT value FROM meta WHERE name = 'idem_watermark'";
+        let watermark = conn.query_row(sql, [], |row| row.get(0)).optional()?.unwrap_or(0);
+        if watermark != self.watermark {
+            self.watermark = watermark;
+            self.recent.retain(|(_, job)| *job > watermark);
+            self.merge = None;
+        }
+        let mut statement = conn.prepare(include_str!("../../sql/keyed_jobs_after.sql"))?;
+        let mut rows = statement.query([self.known.max(watermark)])?;
+        while let Some(row) = rows.next()? {
+            let (seq, tenant, spec): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let key = row.get_ref(3)?.as_str()?;
+            let (Some(tenant), Some(spec)) = (tenants.get(&tenant), specs.get(&spec)) else { continue };
+            self.recent.insert((hash(tenant, &spec.handler, key, row.get(4)?), seq));
+        }
+        self.known = conn.query_row("SELECT ifnull(max(seq), 0) FROM jobs", [], |row| row.get(0))?;
+        Ok(())
+    }
+
+    /// Notes that a new job has the key with this hash.
+    pub fn add(&mut self, hash: i64, job: i64) {
+        self.recent.insert((hash, job));
+        self.known = job;
+    }
+
+    /// Notes a new job without a key.
+    pub fn skip(&mut self, job: i64) {
+        self.known = job;
+    }
+
+    /// The jobs whose key may have this hash, the newest first.
+    pub fn candidates(&self, hash: i64, find_idem: &mut Statement<'_>) -> rusqlite::Result<Vec<i64>> {
+        let mut jobs: Vec<i64> =
+            self.recent.range((hash, i64::MIN)..=(hash, i64::MAX)).rev().map(|(_, job)| *job).collect();
+        if self.watermark > 0 || self.merge.is_some() {
+            let mut rows = find_idem.query([hash])?;
+            while let Some(row) = rows.next()? {
+                jobs.push(row.get(0)?);
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// Moves a slice into `idem`, if enough has gathered. Answers with the new watermark when a
+    /// move is complete.
+    pub fn merge_slice(&mut self, insert_idem: &mut Statement<'_>) -> rusqlite::Result<Option<i64>> {
+        if self.merge.is_none() && self.recent.len() >= MERGE_AT {
+            self.merge = Some(Merge { upto: self.known, at: Bound::Unbounded });
+        }
+        let Some(merge) = &mut self.merge else { return Ok(None) };
+        let slice: Vec<(i64, i64)> = self
+            .recent
+            .range((merge.at, Bound::Unbounded))
+            .filter(|(_, job)| *job <= merge.upto)
+            .take(SLICE)
+            .copied()
+            .collect();
+        for entry in &slice {
+            insert_idem.execute(*entry)?;
+            self.recent.remove(entry);
+        }
+        match slice.last() {
+            Some(last) if slice.len() == SLICE => {
+                merge.at = Bound::Excluded(*last);
+                Ok(None)
+            }
+            _ => {
+                self.watermark = merge.upto;
+                self.merge = None;
+                Ok(Some(self.watermark))
+            }
+        }
+    }
+}
+
+/// A hash that is the same in every build and process: it is written to disk.
+pub fn hash(tenant: &str, handler: &str, key: &str, bucket: i64) -> i64 {
+    let mut hasher = SipHasher13::new_with_keys(0x6F72_6368, 0x6964_656D);
+    for part in [tenant, handler, key] {
+        hasher.write(&(part.len() as u64).to_le_bytes());
+        hasher.write(part.as_bytes());
+    }
+    hasher.write(&bucket.to_le_bytes());
+    hasher.finish() as i64
+}

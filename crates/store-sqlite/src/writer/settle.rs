@@ -1,0 +1,177 @@
+//! Ending attempts, prolonging them, and ending those that are overdue.
+
+use super::Writer;
+use super::place::{Standing, Traveller};
+use crate::error::Abort;
+use crate::ids::{seq_of, state_code};
+use orchestrator_core::outcome::Leg;
+use orchestrator_core::{Counters, ErrorClass, Failure, Millis, Next, Outcome, TaskState, Timestamp, decide};
+use orchestrator_store::{Beat, Held, Settled, Settlement, SweepAsk, Swept};
+use rusqlite::OptionalExtension;
+
+/// What a lease's row tells when it is deleted.
+struct Ended {
+    counters: Counters,
+    spec: i64,
+    lane: i64,
+    standing: Standing,
+    checkpoint: Option<String>,
+}
+
+impl Writer<'_> {
+    pub(super) fn settle(&mut self, batch: &[Settlement]) -> Result<Vec<Settled>, Abort> {
+        batch
+            .iter()
+            .map(|settlement| match self.ids.packed(settlement.held.task) {
+                Some(task) => {
+                    let done = self.end(task, settlement.held.attempt, &settlement.outcome, settlement.jitter)?;
+                    if done == Settled::Stale {
+                        self.record_stale(settlement.held)?;
+                    }
+                    Ok(done)
+                }
+                None => Ok(Settled::Stale),
+            })
+            .collect()
+    }
+
+    /// Ends one attempt if it holds its lease.
+    fn end(&mut self, task: i64, attempt: u32, outcome: &Outcome, jitter: f64) -> Result<Settled, Abort> {
+        let ended = self
+            .sql
+            .end_lease
+            .query_row((task, attempt), |row| {
+                Ok(Ended {
+                    counters: Counters { attempt, failures: row.get(0)?, crashes: row.get(1)? },
+                    spec: row.get(2)?,
+                    lane: row.get(3)?,
+                    standing: Standing {
+                        tier: row.get(4)?,
+                        stamp: row.get(5)?,
+                        since: Timestamp::from_millis(row.get(6)?),
+                    },
+                    checkpoint: row.get(7)?,
+                })
+            })
+            .optional()?;
+        let Some(ended) = ended else { return Ok(Settled::Stale) };
+        self.cache.vacate(ended.lane);
+        self.changes.wake = true;
+        let spec = self.cache.specs[&ended.spec].clone();
+        let decision = decide(&spec, ended.counters, outcome, self.now, jitter);
+        let (lane, checkpoint) = match outcome {
+            Outcome::Continue(Leg { checkpoint, limits, .. }) => {
+                (self.lane_id(&spec, limits)?, Some(checkpoint.as_str().to_owned()))
+            }
+            _ => (ended.lane, ended.checkpoint),
+        };
+        match outcome {
+            Outcome::Failed(failure) => {
+                self.record(task, attempt, &format!("failed:{}", failure.class), &failure.message)?;
+            }
+            Outcome::Lost => {
+                self.record(task, attempt, "lost", "the worker vanished: its lease ran out")?;
+            }
+            _ => {}
+        }
+        let who = Traveller { task, counters: decision.counters, checkpoint: checkpoint.as_deref() };
+        let (due, dead) = match decision.next {
+            Next::Requeue => {
+                let lane = self.cache.lane(lane);
+                self.stand(&lane, ended.standing, who)?;
+                (None, None)
+            }
+            Next::Wait(until) => {
+                self.wait(until, lane, who)?;
+                (Some(until), None)
+            }
+            Next::End(state, dead) => {
+                let output = match outcome {
+                    Outcome::Completed(output) | Outcome::Skipped(output) => Some(output.as_str()),
+                    _ => None,
+                };
+                self.finish(task, state, decision.counters, lane, output)?;
+                if let Some(reason) = dead {
+                    let line = self.cache.lane(lane).line;
+                    self.sql.insert_dead.execute((task, self.now.as_millis(), reason.as_str(), line))?;
+                }
+                (None, dead)
+            }
+        };
+        let state = decision.state();
+        self.note(task, state, attempt);
+        Ok(Settled::Applied { state, due, dead })
+    }
+
+    /// Writes the end of a task.
+    pub(super) fn finish(
+        &mut self,
+        task: i64,
+        state: TaskState,
+        counters: Counters,
+        lane: i64,
+        output: Option<&str>,
+    ) -> Result<(), Abort> {
+        let Counters { attempt, failures, crashes } = counters;
+        let code = state_code(state);
+        self.sql.insert_ended.execute((task, code, self.now.as_millis(), attempt, failures, crashes, lane, output))?;
+        *self.changes.tallies.entry((self.cache.lane(lane).line, code)).or_default() += 1;
+        Ok(())
+    }
+
+    fn record(&mut self, task: i64, attempt: u32, how: &str, message: &str) -> Result<(), Abort> {
+        self.sql.insert_attempt.execute((task, attempt, self.now.as_millis(), how, message))?;
+        Ok(())
+    }
+
+    fn record_stale(&mut self, held: Held) -> Result<(), Abort> {
+        let Some(task) = self.ids.packed(held.task) else { return Ok(()) };
+        let Some(job) = self.job_row(seq_of(task))? else { return Ok(()) };
+        if job.created != held.task.job.created() || held.task.index != 0 {
+            return Ok(());
+        }
+        let message = format!("a write by attempt {} came after its lease was lost", held.attempt);
+        self.record(task, held.attempt, "stale", &message)
+    }
+
+    pub(super) fn extend(&mut self, held: &[Held], ttl: Millis) -> Result<Vec<Beat>, Abort> {
+        let until = self.now + ttl;
+        held.iter()
+            .map(|held| {
+                let Some(task) = self.ids.packed(held.task) else { return Ok(Beat::Lost) };
+                let extended = self.sql.extend_lease.execute((task, held.attempt, until.as_millis()))?;
+                Ok(if extended == 1 { Beat::Until(until) } else { Beat::Lost })
+            })
+            .collect()
+    }
+
+    pub(super) fn expired(&mut self, ask: &SweepAsk) -> Result<Swept, Abort> {
+        type Overdue = (i64, u32, i64, Option<i64>, i64);
+        // One more than asked for tells whether more are overdue.
+        let mut overdue: Vec<Overdue> = self
+            .sql
+            .overdue
+            .query_map((self.now.as_millis(), i64::from(ask.limit) + 1), |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+            })?
+            .collect::<Result<_, _>>()?;
+        let more = overdue.len() > ask.limit as usize;
+        overdue.truncate(ask.limit as usize);
+        let mut ended = Vec::with_capacity(overdue.len());
+        for (n, (task, attempt, expires, times_out, started)) in overdue.into_iter().enumerate() {
+            let outcome = match times_out {
+                Some(times_out) if times_out <= expires => {
+                    let timeout = Millis(u64::try_from(times_out - started).unwrap_or(0));
+                    let message = format!("the attempt took longer than {timeout}");
+                    Outcome::Failed(Failure::new(ErrorClass::Timeout, message))
+                }
+                _ => Outcome::Lost,
+            };
+            let settled = self.end(task, attempt, &outcome, ask.jitter_of(n))?;
+            if let Some(job) = self.job_row(seq_of(task))? {
+                ended.push((Held { task: self.ids.task(job.created, task), attempt }, settled));
+            }
+        }
+        Ok(Swept { ended, more })
+    }
+}

@@ -1,0 +1,37 @@
+//! The writer's statements: each has a name, a file in `sql/`, and stays prepared.
+
+use rusqlite::{Connection, Statement};
+
+macro_rules! statements {
+    ($($name:ident),* $(,)?) => {
+        /// All statements of the writer, prepared once.
+        pub struct Sql<'c> { $(pub $name: Statement<'c>,)* }
+
+        impl<'c> Sql<'c> {
+            /// Prepares them all.
+            pub fn prepare(conn: &'c Connection) -> rusqlite::Result<Self> {
+                Ok(Sql { $($name: conn.prepare(text(stringify!($name)))?,)* })
+            }
+        }
+
+        /// The text of a statement.
+        pub fn text(name: &str) -> &'static str {
+            match name {
+                $(stringify!($name) => include_str!(concat!("../../sql/", stringify!($name), ".sql")),)*
+                _ => unreachable!("a statement without a file"),
+            }
+        }
+    };
+}
+
+statements! {
+    begin, commit, rollback, data_version,
+    insert_spec, insert_tenant, insert_lane,
+    insert_job, job_by_seq, insert_idem, find_idem, put_watermark,
+    insert_ready, ready_page, delete_ready_prefix, delete_ready, seek_ready, scan_ready,
+    insert_parked, parked_head, parked_row, delete_parked, seek_parked, scan_parked,
+    insert_delayed, due_page, delete_due_prefix, delete_delayed, dues, seek_delayed, scan_delayed,
+    insert_lease, end_lease, extend_lease, overdue, lease_by_task,
+    insert_ended, ended_by_task, delete_ended, insert_dead, delete_dead, insert_attempt,
+    add_tally, get_fair, put_fair, put_bucket, put_rule, delete_rule, insert_journal,
+}

@@ -1,0 +1,112 @@
+//! Examples of `control`.
+
+use crate::conformance::world::*;
+use crate::verbs::{Command, Controlled};
+use orchestrator_core::outcome::Leg;
+use orchestrator_core::{Counters, ErrorClass, JobId, JobState, Key, Millis, Outcome, TaskState};
+
+pub(super) async fn retry_starts_over(world: &World) {
+    let id = world.add(job()).await;
+    world.settle(world.lease_one().await.held(), failed(ErrorClass::Network)).await;
+    world.advance(Millis::secs(1));
+    world.fail(&world.lease_one().await).await;
+    assert_eq!(world.line().await.failed, 1);
+    world.advance(Millis::secs(1));
+    assert_eq!(world.control(Command::Retry(id)).await, Controlled::Done(JobState::Running));
+    let view = world.job(id).await;
+    assert_eq!((view.task.state, view.task.dead, view.task.ended), (TaskState::Queued, None, None));
+    assert_eq!(view.task.counters, Counters { attempt: 2, failures: 0, crashes: 0 });
+    assert_eq!(view.history.len(), 2, "the record stays");
+    assert_eq!(world.store.dead_letters(Default::default(), everything()).await.unwrap(), []);
+    assert_eq!(world.line().await.failed, 0);
+    let leased = world.lease_one().await;
+    assert_eq!(leased.counters, Counters { attempt: 3, failures: 0, crashes: 0 });
+    world.complete(&leased).await;
+}
+
+pub(super) async fn retry_restores_the_submitted_limits(world: &World) {
+    let id = world.add(job().limits(limits(&["host:a"]))).await;
+    let leg = Leg { checkpoint: json("1"), limits: limits(&["host:b"]), delay: Millis(0) };
+    world.settle(world.lease_one().await.held(), Outcome::Continue(leg)).await;
+    world.fail(&world.lease_one().await).await;
+    let view = world.job(id).await;
+    assert_eq!(view.task.limits, limits(&["host:b"]), "the limits under which it ran last");
+    world.control(Command::Retry(id)).await;
+    let view = world.job(id).await;
+    assert_eq!((view.task.checkpoint, view.task.limits), (None, limits(&["host:a"])));
+    let leased = world.lease_one().await;
+    assert_eq!((leased.checkpoint, leased.limits), (None, limits(&["host:a"])));
+}
+
+pub(super) async fn only_what_failed_is_retried(world: &World) {
+    let id = world.add(job()).await;
+    assert_eq!(world.control(Command::Retry(id)).await, Controlled::Refused(JobState::Pending));
+    let leased = world.lease_one().await;
+    assert_eq!(world.control(Command::Retry(id)).await, Controlled::Refused(JobState::Running));
+    world.complete(&leased).await;
+    assert_eq!(world.control(Command::Retry(id)).await, Controlled::Refused(JobState::Completed));
+    let cancelled = world.add(job()).await;
+    world.control(Command::Cancel(cancelled)).await;
+    assert_eq!(world.control(Command::Retry(cancelled)).await, Controlled::Refused(JobState::Cancelled));
+}
+
+pub(super) async fn a_retry_is_superseded(world: &World) {
+    let old = world.add(job().key(Key::new("k"))).await;
+    world.fail(&world.lease_one().await).await;
+    let new = world.add(job().key(Key::new("k"))).await;
+    assert_eq!(world.control(Command::Retry(old)).await, Controlled::Superseded(new));
+    world.fail(&world.lease_one().await).await;
+    assert_eq!(
+        world.control(Command::Retry(old)).await,
+        Controlled::Superseded(new),
+        "also when both failed"
+    );
+    assert_eq!(world.control(Command::Retry(new)).await, Controlled::Done(JobState::Running));
+    assert_eq!(world.state(old).await, TaskState::Failed);
+}
+
+pub(super) async fn cancel_ends_any_live_job(world: &World) {
+    let running = world.add(job().limits(limits(&["host:a"]))).await;
+    let leased = world.lease_one().await;
+    let retrying = world.add(job()).await;
+    world.settle(world.lease_one().await.held(), failed(ErrorClass::Network)).await;
+    let queued = world.add(job()).await;
+    let delayed = world.add(job().run_at(START + Millis::hours(1))).await;
+    let all = [running, retrying, queued, delayed];
+    let answers = world.store.control(all.map(Command::Cancel).to_vec()).await.unwrap();
+    assert_eq!(answers, [Controlled::Done(JobState::Cancelled); 4]);
+    for id in all {
+        let view = world.job(id).await;
+        assert_eq!((view.state, view.task.state), (JobState::Cancelled, TaskState::Cancelled));
+        assert_eq!((view.task.ended, view.task.due, view.task.worker), (Some(START), None, None));
+    }
+    assert_eq!(world.running("host:a").await, 0);
+    assert_eq!(
+        world.settle(leased.held(), done()).await.state(),
+        None,
+        "no completion after an acked cancel"
+    );
+    world.advance(Millis::hours(2));
+    let grant = world.grant(9).await;
+    assert_eq!((grant.tasks.len(), grant.next_at), (0, None));
+    assert_eq!(world.sweep(9).await.ended, []);
+    assert_eq!(world.line().await.cancelled, 4);
+}
+
+pub(super) async fn an_ended_job_is_not_cancelled(world: &World) {
+    let done = world.add(job()).await;
+    world.complete(&world.lease_one().await).await;
+    let failed = world.add(job()).await;
+    world.fail(&world.lease_one().await).await;
+    assert_eq!(world.control(Command::Cancel(done)).await, Controlled::Refused(JobState::Completed));
+    assert_eq!(world.control(Command::Cancel(failed)).await, Controlled::Refused(JobState::Failed));
+    let live = world.add(job()).await;
+    let twice = world.store.control(vec![Command::Cancel(live), Command::Cancel(live)]).await.unwrap();
+    assert_eq!(twice, [Controlled::Done(JobState::Cancelled), Controlled::Refused(JobState::Cancelled)]);
+}
+
+pub(super) async fn unknown_jobs_are_not_found(world: &World) {
+    let unknown = JobId::from_parts(START, 0xbad);
+    let answers = world.store.control(vec![Command::Retry(unknown), Command::Cancel(unknown)]).await.unwrap();
+    assert_eq!(answers, [Controlled::NotFound; 2]);
+}

@@ -1,0 +1,178 @@
+//! Random sequences of operations, on a store and on the model, compared after each step.
+
+mod ops;
+
+use super::Fixture;
+use super::snapshot::{Names, Snapshot};
+use super::world::START;
+use crate::clock::{Clock, ManualClock};
+use crate::contract::{Catalog, Store};
+use crate::model::ModelStore;
+use crate::verbs::*;
+use ops::{Generator, Op};
+use orchestrator_core::TaskId;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// How many of the last operations a failure shows.
+const SHOWN: usize = 25;
+
+/// Runs `sequences` sequences of `steps` operations; the n-th has the seed `seed + n`. After each
+/// step the store must have answered as the model did and look like it from outside. A failure
+/// says how to repeat it: one sequence with the seed that it names.
+pub async fn random_sequences(fixture: &dyn Fixture, sequences: u32, steps: u32, seed: u64) {
+    let keeps = keeps_data(fixture).await;
+    for n in 0..sequences {
+        let seed = seed.wrapping_add(u64::from(n));
+        let mut pair = Pair::new(fixture).await;
+        let mut generator = Generator::new(seed, keeps);
+        let mut trace: Vec<String> = vec![];
+        for step in 1..=steps {
+            let op = generator.next(pair.model.now(), pair.ours.len());
+            trace.push(format!("{step}: {op:?}"));
+            let result = match pair.apply(fixture, op).await {
+                Ok(leased) => {
+                    generator.note(leased);
+                    pair.compare(&mut generator).await
+                }
+                Err(difference) => Err(difference),
+            };
+            if let Err(difference) = result {
+                let last = trace[trace.len().saturating_sub(SHOWN)..].join("\n  ");
+                panic!(
+                    "the store and the model differ at step {step} of the sequence with seed {seed}\n{difference}\n\
+                     the last operations (jobs by number):\n  {last}\n\
+                     to repeat: random_sequences(fixture, 1, {steps}, {seed})"
+                );
+            }
+        }
+    }
+}
+
+/// Whether the fixture's stores can be opened again. Asked before, because a store that was handed
+/// over for reopening does not come back.
+async fn keeps_data(fixture: &dyn Fixture) -> bool {
+    let clock = Arc::new(ManualClock::new(START));
+    let store = fixture.fresh(clock.clone()).await;
+    fixture.reopen(store, clock).await.is_some()
+}
+
+/// The store and the model, on one clock, with the jobs of both in order of submission.
+struct Pair {
+    clock: Arc<ManualClock>,
+    store: Option<Arc<dyn Store>>,
+    model: ModelStore,
+    ours: Names,
+    theirs: Names,
+}
+
+impl Pair {
+    async fn new(fixture: &dyn Fixture) -> Pair {
+        let clock = Arc::new(ManualClock::new(START));
+        let store = Some(fixture.fresh(clock.clone()).await);
+        let model = ModelStore::new(clock.clone());
+        Pair { clock, store, model, ours: Names::default(), theirs: Names::default() }
+    }
+
+    fn store(&self) -> &dyn Store {
+        &**self.store.as_ref().expect("a store is only away while it is reopened")
+    }
+
+    /// Does one operation on both sides and compares the answers. Says which leases were granted.
+    async fn apply(&mut self, fixture: &dyn Fixture, op: Op) -> Result<Vec<Held>, String> {
+        let no = |error: crate::StoreError| format!("the store failed: {error}");
+        match op {
+            Op::Submit(jobs) => {
+                let got = self.store().submit(jobs.clone()).await.map_err(no)?;
+                let expected = self.model.submit(jobs).await.map_err(no)?;
+                same("number of answers", got.len(), expected.len())?;
+                for (got, expected) in got.into_iter().zip(expected) {
+                    if let Submitted::Created { id, .. } = expected {
+                        self.ours.push(id);
+                    }
+                    if let Submitted::Created { id, .. } = got {
+                        self.theirs.push(id);
+                    }
+                    same("submitted", self.theirs.submitted(got), self.ours.submitted(expected))?;
+                }
+            }
+            Op::Lease(ask) => {
+                let mut grant = self.store().lease(ask.clone()).await.map_err(no)?;
+                for leased in &mut grant.tasks {
+                    leased.task = self.ours.own(self.theirs.held(leased.held())).task;
+                }
+                self.model.with(|model, now| model.apply_grant(&ask, &grant, now))?;
+                return Ok(grant.tasks.iter().map(|leased| self.ours.held(leased.held())).collect());
+            }
+            Op::Extend(held, ttl) => {
+                let own = |names: &Names| held.iter().map(|held| names.own(*held)).collect();
+                let got = self.store().extend(own(&self.theirs), ttl).await.map_err(no)?;
+                same("beats", got, self.model.extend(own(&self.ours), ttl).await.map_err(no)?)?;
+            }
+            Op::Settle(batch) => {
+                let own = |names: &Names| {
+                    batch.iter().cloned().map(|s| Settlement { held: names.own(s.held), ..s }).collect()
+                };
+                let got = self.store().settle(own(&self.theirs)).await.map_err(no)?;
+                same("settled", got, self.model.settle(own(&self.ours)).await.map_err(no)?)?;
+            }
+            Op::Expired(ask) => {
+                let got = self.store().expired(ask).await.map_err(no)?;
+                let expected = self.model.expired(ask).await.map_err(no)?;
+                let named = |names: &Names, swept: Swept| {
+                    let ended = swept.ended.into_iter().map(|(held, end)| (names.held(held), end));
+                    (ended.collect::<Vec<_>>(), swept.more)
+                };
+                same("swept", named(&self.theirs, got), named(&self.ours, expected))?;
+            }
+            Op::Control(commands) => {
+                let own = |names: &Names| commands.iter().map(|command| names.command(*command)).collect();
+                let named = |names: &Names, answers: Vec<Controlled>| {
+                    answers.into_iter().map(|answer| names.controlled(answer)).collect::<Vec<_>>()
+                };
+                let got = self.store().control(own(&self.theirs)).await.map_err(no)?;
+                let expected = self.model.control(own(&self.ours)).await.map_err(no)?;
+                same("controlled", named(&self.theirs, got), named(&self.ours, expected))?;
+            }
+            Op::SetLimits(changes) => {
+                self.store().set_limits(changes.clone()).await.map_err(no)?;
+                self.model.set_limits(changes).await.map_err(no)?;
+            }
+            Op::Advance(span) => self.clock.advance(span),
+            Op::Reopen => {
+                let store = self.store.take().expect("a store is only away while it is reopened");
+                let clock: Arc<dyn Clock> = self.clock.clone();
+                self.store = fixture.reopen(store, clock).await;
+                if self.store.is_none() {
+                    return Err("the fixture reopened a store before, and now it does not".to_owned());
+                }
+            }
+        }
+        Ok(vec![])
+    }
+
+    /// Compares all that can be seen, and one job and one key by themselves.
+    async fn compare(&self, generator: &mut Generator) -> Result<(), String> {
+        self.model
+            .with(|model, _| model.invariants())
+            .map_err(|broken| format!("the model itself is broken: {broken}"))?;
+        same("the store's time", self.store().now(), self.model.now())?;
+        let got = Snapshot::of(self.store()).await;
+        got.same_as(&Snapshot::of(&self.model).await)?;
+
+        let no = |error: crate::StoreError| format!("the store failed: {error}");
+        let numbered = generator.any_job(self.ours.len());
+        let got = self.store().job(self.theirs.id(numbered)).await.map_err(no)?;
+        let expected = self.model.job(self.ours.id(numbered)).await.map_err(no)?;
+        let (got, expected) = (got.map(|job| self.theirs.view(job)), expected.map(|job| self.ours.view(job)));
+        same(&format!("job {:?}", TaskId::only(numbered)), got, expected)
+    }
+}
+
+fn same<T: PartialEq + Debug>(what: &str, got: T, expected: T) -> Result<(), String> {
+    if got == expected {
+        Ok(())
+    } else {
+        Err(format!("{what} differ\n  got      {got:?}\n  expected {expected:?}"))
+    }
+}

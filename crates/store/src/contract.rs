@@ -1,0 +1,68 @@
+//! The two traits that a backend implements.
+
+use crate::error::StoreResult;
+use crate::verbs::*;
+use crate::views::*;
+use async_trait::async_trait;
+use orchestrator_core::{JobId, NewJob, Timestamp};
+use tokio::sync::watch;
+
+/// The verbs that change something. Each is one transaction, all of it or nothing, and is durable
+/// when it is answered. Answers stand in the order of the batch.
+#[async_trait]
+pub trait Store: Catalog {
+    /// Takes jobs in. A key that is live or completed answers with the job that has it; a key whose
+    /// job ended badly gets a new job, linked to the old one. Jobs of one batch see each other.
+    async fn submit(&self, jobs: Vec<NewJob>) -> StoreResult<Vec<Submitted>>;
+
+    /// Hands out tasks to a worker, best first: by tier (risen by waiting), lines in turn, then by
+    /// stamp. Only tasks whose limits all have room, and which then hold a slot of each. A task
+    /// that fell due meanwhile stands in line like the others.
+    async fn lease(&self, ask: LeaseAsk) -> StoreResult<LeaseGrant>;
+
+    /// Prolongs leases. A lease that is not held any more answers [`Beat::Lost`].
+    async fn extend(&self, held: Vec<Held>, ttl: orchestrator_core::Millis) -> StoreResult<Vec<Beat>>;
+
+    /// Ends attempts. Fenced: where the attempt does not hold its lease, nothing changes but the
+    /// record of the attempt to write, and the answer is [`Settled::Stale`].
+    async fn settle(&self, batch: Vec<Settlement>) -> StoreResult<Vec<Settled>>;
+
+    /// Ends attempts whose lease ran out ([`orchestrator_core::Outcome::Lost`]) or that took longer
+    /// than they may (a failure of class timeout), at most `limit` of them, the longest overdue first.
+    async fn expired(&self, ask: SweepAsk) -> StoreResult<Swept>;
+
+    /// Carries out what an operator asks of jobs.
+    async fn control(&self, commands: Vec<Command>) -> StoreResult<Vec<Controlled>>;
+
+    /// Writes or strikes limit rules; they hold for the next lease on.
+    async fn set_limits(&self, changes: Vec<LimitChange>) -> StoreResult<()>;
+}
+
+/// Reads and facts. What they say was true at some moment between call and answer.
+#[async_trait]
+pub trait Catalog: Send + Sync + 'static {
+    /// The store's clock.
+    fn now(&self) -> Timestamp;
+
+    /// A number that rises when work may have become ready. A hint only: the next lease is the
+    /// truth. Register before asking for a lease.
+    fn changes(&self) -> watch::Receiver<u64>;
+
+    /// One job with its task and its attempts.
+    async fn job(&self, id: JobId) -> StoreResult<Option<JobView>>;
+
+    /// Jobs in order of submission, from after `page.after`.
+    async fn list(&self, filter: JobFilter, page: Page) -> StoreResult<Vec<JobView>>;
+
+    /// Counts by line.
+    async fn stats(&self) -> StoreResult<Stats>;
+
+    /// The dead letters, oldest job first, from after `page.after`.
+    async fn dead_letters(&self, filter: LineFilter, page: Page) -> StoreResult<Vec<DeadLetter>>;
+
+    /// Every limit rule and every key that is in use, in order.
+    async fn limits(&self) -> StoreResult<Vec<LimitView>>;
+
+    /// The journal from after entry `after`, at most `limit` entries (an entry is one commit).
+    async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>>;
+}

@@ -1,0 +1,19 @@
+//! The store contract: what the engine needs done, as verbs over batches.
+//!
+//! A verb is a transaction. No transaction type crosses this boundary, and rules stay in
+//! `orchestrator-core`: a store compares, writes and answers. The [`model`] is the contract told as
+//! plain code in memory; [`conformance`] runs any store against it.
+
+pub mod clock;
+pub mod conformance;
+mod contract;
+pub mod error;
+pub mod model;
+mod verbs;
+mod views;
+
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use contract::{Catalog, Store};
+pub use error::{StoreError, StoreResult};
+pub use verbs::*;
+pub use views::*;

@@ -1,0 +1,113 @@
+//! The model behind the store traits.
+
+use super::Model;
+use crate::clock::Clock;
+use crate::contract::{Catalog, Store};
+use crate::error::StoreResult;
+use crate::verbs::*;
+use crate::views::*;
+use async_trait::async_trait;
+use orchestrator_core::{JobId, Millis, NewJob, Timestamp};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+/// A store in memory, for tests and simulations: it forgets everything when it is dropped.
+pub struct ModelStore {
+    model: Mutex<Model>,
+    clock: Arc<dyn Clock>,
+    changes: watch::Sender<u64>,
+}
+
+impl ModelStore {
+    /// An empty store that goes by `clock`.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        ModelStore { model: Mutex::default(), clock, changes: watch::channel(0).0 }
+    }
+
+    /// A copy of everything in it.
+    pub fn model(&self) -> Model {
+        self.with(|model, _| model.clone())
+    }
+
+    /// One moment alone with the model. A panic inside a verb may leave a batch half done, but the
+    /// test that panicked is over anyway.
+    pub(crate) fn with<T>(&self, verb: impl FnOnce(&mut Model, Timestamp) -> T) -> T {
+        let mut model = self.model.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.clock.now();
+        verb(&mut model, now)
+    }
+
+    /// A verb after which more work may be ready.
+    fn with_hint<T>(&self, verb: impl FnOnce(&mut Model, Timestamp) -> T) -> T {
+        let answer = self.with(verb);
+        self.changes.send_modify(|n| *n += 1);
+        answer
+    }
+}
+
+#[async_trait]
+impl Store for ModelStore {
+    async fn submit(&self, jobs: Vec<NewJob>) -> StoreResult<Vec<Submitted>> {
+        Ok(self.with_hint(|model, now| model.submit(jobs, now)))
+    }
+
+    async fn lease(&self, ask: LeaseAsk) -> StoreResult<LeaseGrant> {
+        Ok(self.with(|model, now| model.lease(&ask, now)))
+    }
+
+    async fn extend(&self, held: Vec<Held>, ttl: Millis) -> StoreResult<Vec<Beat>> {
+        Ok(self.with(|model, now| model.extend(&held, ttl, now)))
+    }
+
+    async fn settle(&self, batch: Vec<Settlement>) -> StoreResult<Vec<Settled>> {
+        Ok(self.with_hint(|model, now| model.settle(batch, now)))
+    }
+
+    async fn expired(&self, ask: SweepAsk) -> StoreResult<Swept> {
+        Ok(self.with_hint(|model, now| model.expired(ask, now)))
+    }
+
+    async fn control(&self, commands: Vec<Command>) -> StoreResult<Vec<Controlled>> {
+        Ok(self.with_hint(|model, now| model.control(&commands, now)))
+    }
+
+    async fn set_limits(&self, changes: Vec<LimitChange>) -> StoreResult<()> {
+        self.with_hint(|model, _| model.set_limits(changes));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Catalog for ModelStore {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    async fn job(&self, id: JobId) -> StoreResult<Option<JobView>> {
+        Ok(self.with(|model, _| model.job(id)))
+    }
+
+    async fn list(&self, filter: JobFilter, page: Page) -> StoreResult<Vec<JobView>> {
+        Ok(self.with(|model, _| model.list(&filter, page)))
+    }
+
+    async fn stats(&self) -> StoreResult<Stats> {
+        Ok(self.with(|model, _| model.stats()))
+    }
+
+    async fn dead_letters(&self, filter: LineFilter, page: Page) -> StoreResult<Vec<DeadLetter>> {
+        Ok(self.with(|model, _| model.dead_letters(&filter, page)))
+    }
+
+    async fn limits(&self) -> StoreResult<Vec<LimitView>> {
+        Ok(self.with(|model, _| model.limits()))
+    }
+
+    async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>> {
+        Ok(self.with(|model, _| model.journal(after, limit)))
+    }
+}

@@ -1,0 +1,224 @@
+//! Requests and answers of the verbs.
+
+use orchestrator_core::{
+    Counters, DeadReason, JobId, JobState, Json, LimitKey, LimitRule, Limits, Millis, Outcome, TaskId,
+    TaskSpec, TaskState, Timestamp, WorkerId,
+};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// What came of one submitted job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Submitted {
+    /// A new job.
+    Created {
+        /// Its id.
+        id: JobId,
+        /// The job that had the key before and ended badly.
+        previous: Option<JobId>,
+    },
+    /// The key has a job already, with the same payload.
+    Existing {
+        /// The job.
+        id: JobId,
+        /// Where it stands.
+        state: JobState,
+    },
+    /// The key has a job already, with another payload. Nothing was taken in.
+    Conflict {
+        /// The job.
+        id: JobId,
+    },
+}
+
+impl Submitted {
+    /// The job that now stands for the submit.
+    pub fn id(&self) -> JobId {
+        match self {
+            Submitted::Created { id, .. } | Submitted::Existing { id, .. } | Submitted::Conflict { id } => {
+                *id
+            }
+        }
+    }
+}
+
+/// A worker's wish for tasks.
+#[derive(Clone, Debug)]
+pub struct LeaseAsk {
+    /// Who asks.
+    pub worker: WorkerId,
+    /// The queues that it serves.
+    pub queues: Vec<Arc<str>>,
+    /// The handlers that it has.
+    pub handlers: Vec<Arc<str>>,
+    /// At most so many tasks.
+    pub slots: u32,
+    /// How long the leases hold without a heartbeat.
+    pub ttl: Millis,
+}
+
+/// The answer to a [`LeaseAsk`].
+#[derive(Clone, Debug, Default)]
+pub struct LeaseGrant {
+    /// The tasks, best first.
+    pub tasks: Vec<Leased>,
+    /// When the passing of time alone may make another task ready for this ask: one falls due or a
+    /// rate allows it.
+    pub next_at: Option<Timestamp>,
+}
+
+/// One leased task, with all that a worker needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leased {
+    /// The task.
+    pub task: TaskId,
+    /// Its counters; `counters.attempt` is the attempt that this lease holds.
+    pub counters: Counters,
+    /// How it is run.
+    pub spec: Arc<TaskSpec>,
+    /// Whose it is.
+    pub tenant: Arc<str>,
+    /// The caller's key.
+    pub key: Option<Arc<str>>,
+    /// What the handler gets.
+    pub payload: Json,
+    /// What an earlier leg left ([`Outcome::Continue`]).
+    pub checkpoint: Option<Json>,
+    /// The limits whose slots the lease holds.
+    pub limits: Limits,
+    /// When the lease runs out without a heartbeat.
+    pub expires: Timestamp,
+    /// When the attempt times out.
+    pub times_out: Option<Timestamp>,
+}
+
+impl Leased {
+    /// What fences the attempt.
+    pub fn held(&self) -> Held {
+        Held { task: self.task, attempt: self.counters.attempt }
+    }
+}
+
+/// A claim to hold a lease: the task and the attempt's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Held {
+    /// The task.
+    pub task: TaskId,
+    /// The attempt.
+    pub attempt: u32,
+}
+
+/// The answer to a heartbeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beat {
+    /// The lease holds until then.
+    Until(Timestamp),
+    /// The lease is gone: stop the work, its result will not be taken.
+    Lost,
+}
+
+/// The end of one attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settlement {
+    /// Which attempt.
+    pub held: Held,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Random in `[0, 1)`, spreads retries.
+    pub jitter: f64,
+}
+
+/// What came of a settlement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It was taken.
+    Applied {
+        /// The state that the task entered.
+        state: TaskState,
+        /// When the next attempt falls due, where the task waits for one.
+        due: Option<Timestamp>,
+        /// Why the task went to the dead letters, where it did.
+        dead: Option<DeadReason>,
+    },
+    /// The attempt does not hold the lease: nothing changed.
+    Stale,
+}
+
+impl Settled {
+    /// The state that the task entered, if the settlement was taken.
+    pub fn state(&self) -> Option<TaskState> {
+        match self {
+            Settled::Applied { state, .. } => Some(*state),
+            Settled::Stale => None,
+        }
+    }
+}
+
+/// A look for overdue attempts.
+#[derive(Clone, Copy, Debug)]
+pub struct SweepAsk {
+    /// At most so many.
+    pub limit: u32,
+    /// Random in `[0, 1)`, spreads the retries of what timed out.
+    pub jitter: f64,
+}
+
+impl SweepAsk {
+    /// The jitter of the `n`-th task of a sweep: evenly spread from the one random number.
+    pub fn jitter_of(&self, n: usize) -> f64 {
+        (self.jitter + n as f64 * 0.618_033_988_749_895).fract()
+    }
+}
+
+/// What a sweep ended.
+#[derive(Clone, Debug, Default)]
+pub struct Swept {
+    /// Each attempt and what came of it.
+    pub ended: Vec<(Held, Settled)>,
+    /// Whether more may be overdue.
+    pub more: bool,
+}
+
+/// What an operator asks of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Run it again after it failed, with its counters at zero.
+    Retry(JobId),
+    /// End it now. After the answer no completion is taken.
+    Cancel(JobId),
+}
+
+/// What came of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controlled {
+    /// It was done; the job's state now.
+    Done(JobState),
+    /// It makes no sense in the job's state, which stays as it is.
+    Refused(JobState),
+    /// Its key belongs to a newer job now, so it cannot run again.
+    Superseded(JobId),
+    /// There is no such job.
+    NotFound,
+}
+
+/// Who wrote a limit rule. What an operator wrote stays until an operator strikes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleOrigin {
+    /// The configuration of a process that started.
+    Config,
+    /// An operator, while it ran.
+    Operator,
+}
+
+/// A change of one limit rule. One of [`RuleOrigin::Config`] does nothing where an operator's stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitChange {
+    /// The key, or a default such as `host:*`.
+    pub key: LimitKey,
+    /// The rule; `None` strikes it.
+    pub rule: Option<LimitRule>,
+    /// Who asks.
+    pub origin: RuleOrigin,
+}

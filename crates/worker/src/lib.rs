@@ -1,0 +1,11 @@
+//! Runs tasks: handlers, slots, heartbeats and a graceful end, on any source of work.
+
+#[cfg(feature = "builtin")]
+pub mod builtin;
+pub mod handler;
+pub mod pool;
+pub mod source;
+
+pub use handler::{Handler, Registry, Work, handler_fn};
+pub use pool::{Pool, PoolConfig, Prefetch, Report, Stats, Summary};
+pub use source::{SourceError, WorkSource};

@@ -1,0 +1,42 @@
+//! Where a worker gets tasks from: the engine in this process, or a server far away.
+
+use async_trait::async_trait;
+use orchestrator_core::Millis;
+use orchestrator_store::{Beat, Held, LeaseAsk, Leased, Settled, Settlement, StoreError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// A source that did not answer. The worker tries again, with growing pauses.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The local store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl SourceError {
+    /// Whether the source will never take this very request, however often it is repeated.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, SourceError::Store(StoreError::Invalid(_)))
+    }
+}
+
+/// Hands out tasks and takes their outcomes back.
+#[async_trait]
+pub trait WorkSource: Send + Sync + 'static {
+    /// Up to `ask.slots` tasks. Answers as soon as there is one, with none after `wait`, and as soon
+    /// as it can once `stop` fires. The caller never drops the call half-way: a lease that was
+    /// granted to nobody would have to run out, and would count as a crash.
+    async fn lease(
+        &self,
+        ask: LeaseAsk,
+        wait: Duration,
+        stop: &CancellationToken,
+    ) -> Result<Vec<Leased>, SourceError>;
+
+    /// Prolongs leases.
+    async fn extend(&self, held: Vec<Held>, ttl: Millis) -> Result<Vec<Beat>, SourceError>;
+
+    /// Hands in outcomes. Durable when it answers.
+    async fn settle(&self, batch: Vec<Settlement>) -> Result<Vec<Settled>, SourceError>;
+}
