@@ -58,6 +58,7 @@ impl Readers {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = Connection::open_with_flags(&self.path, flags).map_err(|e| at_open(&self.path, e))?;
         conn.busy_timeout(std::time::Duration::from_secs(10)).map_err(at_read)?;
+        conn.set_prepared_statement_cache_capacity(64);
         Ok(conn)
     }
 

@@ -93,7 +93,10 @@ pub(super) fn failure_of(error: reqwest::Error) -> Failure {
 
 /// The same failure, with what was being done before its message.
 pub(super) fn told(doing: &str, failure: Failure) -> Failure {
-    Failure { retry_after: failure.retry_after, ..Failure::new(failure.class, format!("{doing}: {}", failure.message)) }
+    Failure {
+        retry_after: failure.retry_after,
+        ..Failure::new(failure.class, format!("{doing}: {}", failure.message))
+    }
 }
 
 /// An error with all its causes in one line.
@@ -171,7 +174,8 @@ mod tests {
     #[test]
     fn only_web_urls_are_taken() {
         assert!(web_url("HTTPS://example.org/x").is_ok());
-        for text in ["", "example.org", "ftp://example.org/x", "file:///etc/passwd", "http://", "http://a b/"] {
+        for text in ["", "example.org", "ftp://example.org/x", "file:///etc/passwd", "http://", "http://a b/"]
+        {
             assert!(web_url(text).is_err(), "{text}");
         }
     }

@@ -48,7 +48,9 @@ mod tests {
 
     #[test]
     fn what_has_no_host_has_no_name() {
-        for url in ["", "example.org", "/a/b", "mailto:a@example.org", "data:,x", "file:///etc/passwd", "http://"] {
+        for url in
+            ["", "example.org", "/a/b", "mailto:a@example.org", "data:,x", "file:///etc/passwd", "http://"]
+        {
             assert_eq!(host_key(url), None, "{url}");
         }
     }

@@ -78,7 +78,8 @@ impl Call {
             fields.problem("timeout", "must be longer than zero");
         }
         let expect = fields.optional::<Vec<u16>>("expect");
-        if expect.as_ref().is_some_and(|list| list.is_empty() || !list.iter().all(|s| (200..600).contains(s))) {
+        if expect.as_ref().is_some_and(|list| list.is_empty() || !list.iter().all(|s| (200..600).contains(s)))
+        {
             fields.problem("expect", "must list at least one status, each from 200 to 599");
         }
         fields.finish(url.map(|url| Call { url, method, headers, json, timeout, expect }))
@@ -161,7 +162,10 @@ impl Http {
                 break;
             }
             if body.len() > self.max_output {
-                return Err(Failure::permanent(format!("the answer is longer than {} bytes", self.max_output)));
+                return Err(Failure::permanent(format!(
+                    "the answer is longer than {} bytes",
+                    self.max_output
+                )));
             }
         }
         if !welcome {
@@ -187,9 +191,10 @@ fn json_or_text(body: &[u8]) -> Json {
 #[async_trait]
 impl Handler for Http {
     async fn run(&self, work: Work) -> Outcome {
-        match self.call(&work).await {
-            Ok(answer) => Outcome::Completed(answer),
-            Err(failure) => Outcome::Failed(failure),
+        match work.cancelled.run_until_cancelled(self.call(&work)).await {
+            Some(Ok(answer)) => Outcome::Completed(answer),
+            Some(Err(failure)) => Outcome::Failed(failure),
+            None => Outcome::Released,
         }
     }
 

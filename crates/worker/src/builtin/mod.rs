@@ -1,8 +1,9 @@
 //! The handlers that come with the binary: `noop`, `sleep`, `command`, `http` and `download`.
 //!
-//! Each reads its payload through [`fields`], so that one look names everything that is wrong with
-//! it: at submit, where [`Handler::check`](crate::Handler::check) refuses it, and again when it runs.
-//! Problems carry the path from the job down (`payload.sources[2].url`).
+//! What each takes and gives stands at the head of its module. All read their payload field by
+//! field, so that one look names everything that is wrong with it: at submit, where
+//! [`Handler::check`](crate::Handler::check) refuses it, and again when it runs. Problems carry the
+//! path from the job down (`payload.sources[2].url`).
 
 mod client;
 mod command;

@@ -29,8 +29,11 @@ impl Handler for Sleep {
     async fn run(&self, work: Work) -> Outcome {
         match span(&work.leased.payload) {
             Ok(span) => {
-                tokio::time::sleep(span.into()).await;
-                Outcome::Completed(serde_json::json!({ "slept": span }).into())
+                let slept = work.cancelled.run_until_cancelled(tokio::time::sleep(span.into())).await;
+                match slept {
+                    Some(()) => Outcome::Completed(serde_json::json!({ "slept": span }).into()),
+                    None => Outcome::Released,
+                }
             }
             Err(errors) => Outcome::Failed(refused(errors)),
         }

@@ -50,7 +50,8 @@ async fn a_program_finds_its_task_in_its_environment() {
 async fn a_program_runs_where_it_should() {
     let dir = tempfile::tempdir().unwrap();
     let here = dir.path().canonicalize().unwrap();
-    let output = completed(run(json!({"run": ["sh", "-c", "printf '\"%s\"' \"$(pwd -P)\""], "cwd": here})).await);
+    let output =
+        completed(run(json!({"run": ["sh", "-c", "printf '\"%s\"' \"$(pwd -P)\""], "cwd": here})).await);
     assert_eq!(output.value(), json!(here));
     let failure = failed(run(json!({"run": ["true"], "cwd": here.join("nowhere")})).await);
     assert_eq!(failure.class, ErrorClass::Permanent);
@@ -80,7 +81,9 @@ async fn exit_codes_say_what_came_of_it() {
 #[tokio::test]
 async fn a_payload_can_give_exit_codes_other_meanings() {
     let exit = json!({"done": [0, 9], "skipped": [], "retryable": [1]});
-    for (code, expected) in [(9, "completed"), (0, "completed"), (1, "transient"), (3, "permanent"), (75, "permanent")] {
+    for (code, expected) in
+        [(9, "completed"), (0, "completed"), (1, "transient"), (3, "permanent"), (75, "permanent")]
+    {
         let outcome = run(json!({"run": ["sh", "-c", format!("exit {code}")], "exit": exit})).await;
         let found = match &outcome {
             Outcome::Completed(_) => "completed",
@@ -165,7 +168,10 @@ async fn bad_payloads_are_refused() {
             (json!({"run": ["ls"], "exit": {"done": [256]}}), &["payload.exit.done"]),
             (json!({"run": ["ls"], "exit": {"fine": [1]}}), &["payload.exit.fine"]),
             (json!({"run": ["ls"], "exit": {"done": [0, 3]}}), &["payload.exit"]),
-            (json!({"run": 1, "timeout": "x", "shell": true}), &["payload.run", "payload.timeout", "payload.shell"]),
+            (
+                json!({"run": 1, "timeout": "x", "shell": true}),
+                &["payload.run", "payload.timeout", "payload.shell"],
+            ),
         ],
     )
     .await;

@@ -1,7 +1,7 @@
 //! A program and all that it started end with its attempt.
 //!
 //! Each script opens a FIFO and leaves it to its children. The reader sees "ready" when the script
-//! is up, and the end of the file when the last of them is gone.
+//! is up, and the end of the file when the last of them is gone. Who is not killed says so.
 
 use super::{config, failed, handler, work};
 use orchestrator_core::{ErrorClass, Json, Millis, Outcome};
@@ -9,12 +9,15 @@ use orchestrator_worker::builtin::BuiltinConfig;
 use orchestrator_worker::{Handler, Work};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::task::{JoinHandle, spawn_blocking};
+
+/// A grandchild in the background: it is killed, or it will tell.
+const SURVIVOR: &str = "(sleep 30; echo survived >&3) &";
 
 /// Watches a script through its FIFO.
 struct Watch {
@@ -29,9 +32,10 @@ impl Watch {
         Watch { dir, reader: None }
     }
 
-    /// A payload that runs `script` with the FIFO open as 3, in a directory of its own.
+    /// A payload that runs `script` with the FIFO open as 3, in a directory of its own, and with
+    /// SURVIVOR put in.
     fn payload(&self, script: &str) -> Value {
-        json!({"run": ["sh", "-c", format!("exec 3>fifo; {script}")], "cwd": self.dir.path()})
+        json!({"run": ["sh", "-c", format!("exec 3>fifo; {}", script.replace("SURVIVOR", SURVIVOR))], "cwd": self.dir.path()})
     }
 
     /// Waits until the script is up.
@@ -57,8 +61,9 @@ impl Watch {
 
     /// Waits until nobody is left.
     async fn all_gone(&mut self) {
-        let mut reader = self.reader.take().expect("it was ready");
-        spawn_blocking(move || reader.read_to_end(&mut vec![]).unwrap()).await.unwrap();
+        let reader = self.reader.take().expect("it was ready");
+        let rest = spawn_blocking(move || std::io::read_to_string(reader).unwrap());
+        assert_eq!(rest.await.unwrap(), "");
     }
 }
 
@@ -75,7 +80,7 @@ fn start(work: Work) -> JoinHandle<Outcome> {
 async fn a_cancelled_program_may_tidy_up() {
     let mut watch = Watch::new();
     // A shell may lose a signal for a child that it forks while it has a trap: fork first.
-    let script = "sleep 1000 & trap 'wait; echo bye >&3; exit 0' TERM; echo ready >&3; wait";
+    let script = "SURVIVOR trap 'wait; echo bye >&3; exit 0' TERM; echo ready >&3; wait";
     let job = work(watch.payload(script));
     let (cancelled, running) = (job.cancelled.clone(), start(job));
     watch.ready().await;
@@ -89,7 +94,7 @@ async fn a_cancelled_program_may_tidy_up() {
 async fn a_grandchild_has_the_grace_too() {
     let mut watch = Watch::new();
     // The leader dies of the signal at once; its child still says good-bye.
-    let script = "(sleep 1000 & trap 'wait; echo bye >&3; exit 0' TERM; echo ready >&3; wait) & wait";
+    let script = "(SURVIVOR trap 'wait; echo bye >&3; exit 0' TERM; echo ready >&3; wait) & wait";
     let job = work(watch.payload(script));
     let (cancelled, running) = (job.cancelled.clone(), start(job));
     watch.ready().await;
@@ -104,7 +109,7 @@ async fn a_grandchild_has_the_grace_too() {
 #[tokio::test]
 async fn who_does_not_listen_is_killed_after_the_grace() {
     let mut watch = Watch::new();
-    let job = work(watch.payload("trap '' TERM; sleep 1000 & echo ready >&3; wait"));
+    let job = work(watch.payload("trap '' TERM; SURVIVOR echo ready >&3; wait"));
     let (cancelled, running) = (job.cancelled.clone(), start(job));
     watch.ready().await;
     tokio::time::pause();
@@ -116,7 +121,7 @@ async fn who_does_not_listen_is_killed_after_the_grace() {
 #[tokio::test]
 async fn a_dropped_attempt_kills_the_grandchildren() {
     let mut watch = Watch::new();
-    let running = start(work(watch.payload("trap '' TERM; (trap '' TERM; sleep 1000) & echo ready >&3; wait")));
+    let running = start(work(watch.payload("trap '' TERM; SURVIVOR echo ready >&3; wait")));
     watch.ready().await;
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
@@ -126,7 +131,7 @@ async fn a_dropped_attempt_kills_the_grandchildren() {
 #[tokio::test]
 async fn a_program_that_takes_too_long_is_stopped() {
     let mut watch = Watch::new();
-    let mut payload = watch.payload("sleep 1000 & echo ready >&3; wait");
+    let mut payload = watch.payload("SURVIVOR echo ready >&3; wait");
     payload["timeout"] = json!("20m");
     let running = start(work(payload));
     watch.ready().await;
@@ -140,7 +145,7 @@ async fn a_program_that_takes_too_long_is_stopped() {
 #[tokio::test]
 async fn a_program_that_writes_too_much_is_killed() {
     let mut watch = Watch::new();
-    let running = start(work(watch.payload("sleep 1000 & echo ready >&3; yes")));
+    let running = start(work(watch.payload("SURVIVOR echo ready >&3; yes")));
     watch.ready().await;
     let failure = failed(running.await.unwrap());
     assert_eq!(failure.class, ErrorClass::Permanent);
@@ -151,7 +156,7 @@ async fn a_program_that_writes_too_much_is_killed() {
 #[tokio::test]
 async fn what_stays_behind_in_the_background_is_killed() {
     let mut watch = Watch::new();
-    let running = start(work(watch.payload("sleep 1000 & echo ready >&3; echo '\"done\"'; exit 0")));
+    let running = start(work(watch.payload("SURVIVOR echo ready >&3; echo '\"done\"'; exit 0")));
     watch.ready().await;
     assert_eq!(running.await.unwrap(), Outcome::Completed(json!("done").into()));
     watch.all_gone().await;

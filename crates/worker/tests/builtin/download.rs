@@ -43,7 +43,7 @@ impl Run {
     }
 
     /// Legs until there is another outcome.
-    pub async fn to_the_end(&mut self) -> Outcome {
+    pub async fn finish(&mut self) -> Outcome {
         for _ in 0..100 {
             match self.leg().await {
                 Outcome::Continue(_) => {}
@@ -82,13 +82,14 @@ fn limits(keys: &[&str]) -> Limits {
 
 #[tokio::test]
 async fn each_source_is_asked_under_its_own_limits() {
-    let (bad, good) = (Server::start(|_| Reply::status(404)).await, Server::start(|_| Reply::ok("abc")).await);
+    let (bad, good) =
+        (Server::start(|_| Reply::status(404)).await, Server::start(|_| Reply::ok("abc")).await);
     let mut run = Run::new(json!({
         "sources": [{"resolver": "unpaywall", "url": bad.url("/1")}, {"url": bad.url("/2")}, {"resolver": "core", "url": good.url("/3")}],
         "to": "sub/abc.txt",
     }));
     run.work.leased.limits = limits(&["tenant:acme", "host:other.example", "resolver:mine"]);
-    let output = completed(run.to_the_end().await).value();
+    let output = completed(run.finish().await).value();
     assert_eq!(run.file("sub/abc.txt"), "abc");
     assert_eq!(
         output,
@@ -158,7 +159,7 @@ async fn when_all_sources_fail_the_best_hope_counts() {
     let run = async |paths: &[&str]| -> Failure {
         let urls = paths.iter().map(|p| if p.is_empty() { nobody.clone() } else { server.url(p) });
         let sources: Vec<_> = urls.map(|url| json!({"url": url})).collect();
-        failed(Run::new(json!({"sources": sources})).to_the_end().await)
+        failed(Run::new(json!({"sources": sources})).finish().await)
     };
     for (paths, class, wait) in [
         (&["/404", "/410"][..], ErrorClass::NotFound, None),
@@ -183,8 +184,8 @@ async fn when_all_sources_fail_the_best_hope_counts() {
 async fn a_retry_begins_a_new_round() {
     let server = Server::start(|_| Reply::status(503)).await;
     let mut run = Run::new(json!({"sources": [{"url": server.url("/1")}, {"url": server.url("/2")}]}));
-    failed(run.to_the_end().await);
-    let again = failed(run.to_the_end().await);
+    failed(run.finish().await);
+    let again = failed(run.finish().await);
     assert_eq!(server.paths(), ["/1", "/2", "/1", "/2"]);
     assert_eq!(again.message.matches("source 0").count(), 1, "errors of earlier rounds are gone: {again}");
 }
@@ -198,14 +199,14 @@ async fn a_source_is_never_asked_earlier_than_it_wants() {
         })
         .await;
         let mut run = Run::new(json!({"sources": paths.map(|path| json!({"url": server.url(path)}))}));
-        assert_eq!(failed(run.to_the_end().await).retry_after, None, "the other may be asked at once");
+        assert_eq!(failed(run.finish().await).retry_after, None, "the other may be asked at once");
         run.clock.advance(Millis::secs(59));
-        failed(run.to_the_end().await);
+        failed(run.finish().await);
         let asked = server.paths();
         assert_eq!(asked.iter().filter(|path| *path == "/slow").count(), 1, "{asked:?}");
         assert_eq!(asked.iter().filter(|path| *path == "/busy").count(), 2, "{asked:?}");
         run.clock.advance(Millis::secs(1));
-        failed(run.to_the_end().await);
+        failed(run.finish().await);
         assert_eq!(server.paths().iter().filter(|path| *path == "/slow").count(), 2, "{:?}", server.paths());
     }
 }
@@ -223,23 +224,30 @@ async fn the_wait_shrinks_while_other_sources_are_asked() {
     let mut run = Run::new(json!({"sources": [{"url": server.url("/1")}, {"url": server.url("/2")}]}));
     let config = BuiltinConfig { clock: clock.clone(), ..config(run.dir.path()) };
     run.handler = handler("download", config);
-    let failure = failed(run.to_the_end().await);
+    let failure = failed(run.finish().await);
     assert_eq!(failure.retry_after, Some(Millis::secs(40)), "20 s of the 60 have passed");
     assert_eq!(clock.now(), NOW + Millis::secs(40));
 }
 
 #[tokio::test]
 async fn a_redirect_to_another_host_is_a_leg_under_its_limits() {
-    let target = Server::start(|r| if r.path == "/b" { Reply::ok("abc") } else { Reply::redirect("b") }).await;
+    let target =
+        Server::start(|r| if r.path == "/b" { Reply::ok("abc") } else { Reply::redirect("b") }).await;
     let there = target.url("/a");
     let server = Server::start(move |r| Reply::redirect(if r.path == "/1" { "/2" } else { &there })).await;
     let mut run = Run::new(json!({"sources": [{"resolver": "doi", "url": server.url("/1")}], "to": "file"}));
-    let output = completed(run.to_the_end().await).value();
+    let output = completed(run.finish().await).value();
     assert_eq!(output["url"], server.url("/1"));
     assert_eq!(run.file("file"), "abc");
-    assert_eq!((server.paths(), target.paths()), (vec!["/1".into(), "/2".into()], vec!["/a".into(), "/b".into()]));
+    assert_eq!(
+        (server.paths(), target.paths()),
+        (vec!["/1".into(), "/2".into()], vec!["/a".into(), "/b".into()])
+    );
     let (first, second) = (server.key(), target.key());
-    assert_eq!(run.legs, [vec![], vec![first.as_str(), "resolver:doi"], vec![second.as_str(), "resolver:doi"]]);
+    assert_eq!(
+        run.legs,
+        [vec![], vec![first.as_str(), "resolver:doi"], vec![second.as_str(), "resolver:doi"]]
+    );
 }
 
 #[tokio::test]
@@ -250,8 +258,10 @@ async fn redirects_end() {
         path => Reply::redirect(path),
     })
     .await;
-    for (path, asked, said) in [("/round", 11, "more than 10 times"), ("/ftp", 1, "not ftp"), ("/nowhere", 1, "302")] {
-        let failure = failed(Run::new(one(server.url(path))).to_the_end().await);
+    for (path, asked, said) in
+        [("/round", 11, "more than 10 times"), ("/ftp", 1, "not ftp"), ("/nowhere", 1, "302")]
+    {
+        let failure = failed(Run::new(one(server.url(path))).finish().await);
         assert_eq!(failure.class, ErrorClass::Permanent, "{failure}");
         assert!(failure.message.contains(said), "{failure}");
         assert_eq!(server.paths().iter().filter(|seen| *seen == path).count(), asked);
@@ -262,7 +272,7 @@ async fn redirects_end() {
 async fn too_many_limits_fail_for_good() {
     let mut run = Run::new(json!({"sources": [{"resolver": "r", "url": "http://example.org/"}]}));
     run.work.leased.limits = limits(&["a:1", "a:2", "a:3", "a:4", "a:5", "a:6", "a:7"]);
-    let failure = failed(run.to_the_end().await);
+    let failure = failed(run.finish().await);
     assert_eq!(failure.class, ErrorClass::Validation);
     assert!(failure.message.contains("at most 8"), "{failure}");
 }
@@ -280,9 +290,18 @@ async fn bad_payloads_are_refused() {
             (json!({"sources": []}), &["payload.sources"]),
             (json!({"sources": many}), &["payload.sources"]),
             (json!({"sources": [7]}), &["payload.sources[0]"]),
-            (json!({"sources": [good[0], {"url": "x"}, {"uri": "y"}]}), &["payload.sources[1].url", "payload.sources[2].url", "payload.sources[2].uri"]),
-            (json!({"sources": [{"url": "http://example.org/", "resolver": ""}]}), &["payload.sources[0].resolver"]),
-            (json!({"sources": [{"url": "http://example.org/", "resolver": "*"}]}), &["payload.sources[0].resolver"]),
+            (
+                json!({"sources": [good[0], {"url": "x"}, {"uri": "y"}]}),
+                &["payload.sources[1].url", "payload.sources[2].url", "payload.sources[2].uri"],
+            ),
+            (
+                json!({"sources": [{"url": "http://example.org/", "resolver": ""}]}),
+                &["payload.sources[0].resolver"],
+            ),
+            (
+                json!({"sources": [{"url": "http://example.org/", "resolver": "*"}]}),
+                &["payload.sources[0].resolver"],
+            ),
             (json!({"sources": good, "to": ""}), &["payload.to"]),
             (json!({"sources": good, "to": "dir/"}), &["payload.to"]),
             (json!({"sources": good, "to": "../x"}), &["payload.to"]),

@@ -30,6 +30,13 @@ async fn sleep_waits_its_time() {
 }
 
 #[tokio::test]
+async fn a_sleeper_wakes_when_it_must_end() {
+    let job = work(json!({"for": "1h"}));
+    job.cancelled.cancel();
+    assert_eq!(plain("sleep").run(job).await, Outcome::Released);
+}
+
+#[tokio::test]
 async fn sleep_refuses_what_is_no_span() {
     assert_refused(
         &*plain("sleep"),

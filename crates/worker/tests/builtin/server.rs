@@ -28,7 +28,8 @@ pub struct Reply {
 impl Reply {
     pub fn new(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Reply {
         let body = body.as_ref();
-        let mut head = format!("HTTP/1.1 {status} Whatever\r\ncontent-length: {}\r\nconnection: close\r\n", body.len());
+        let mut head =
+            format!("HTTP/1.1 {status} Whatever\r\ncontent-length: {}\r\nconnection: close\r\n", body.len());
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }

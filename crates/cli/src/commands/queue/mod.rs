@@ -9,6 +9,7 @@ pub mod retry_failed;
 pub mod run;
 pub mod serve;
 pub mod stats;
+mod watch;
 
 use crate::cli::Globals;
 use crate::error::CliResult;

@@ -97,6 +97,19 @@ impl Snapshot {
         self.queued + self.parked + self.retrying + self.in_progress
     }
 
+    /// The same after some more jobs have ended.
+    pub fn after(&self, ended: u64) -> Snapshot {
+        let ended = ended.min(self.left());
+        let mut then = Snapshot { finished: self.finished + ended, ..self.clone() };
+        let mut rest = ended;
+        for state in [&mut then.queued, &mut then.in_progress, &mut then.parked, &mut then.retrying] {
+            let part = rest.min(*state);
+            *state -= part;
+            rest -= part;
+        }
+        then
+    }
+
     fn states(&self) -> String {
         let mut text = format!("running {}", self.in_progress);
         for (name, number) in [

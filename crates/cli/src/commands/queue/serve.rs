@@ -3,7 +3,8 @@
 
 use super::progress::{Snapshot, View};
 use super::report::{Report, Settlements};
-use crate::error::{CliError, CliResult};
+use super::watch::Watch;
+use crate::error::CliResult;
 use crate::session::Session;
 use crate::signals::{Signal, Signals};
 use orchestrator_core::{Millis, WorkerId};
@@ -13,11 +14,7 @@ use orchestrator_worker::pool::Summary;
 use orchestrator_worker::{Pool, PoolConfig, Registry};
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::time::sleep_until;
-
-/// How often the store is looked at, at most, to show progress and to see the end.
-const LOOK: Duration = Duration::from_millis(200);
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// What to run.
 pub struct Plan {
@@ -63,8 +60,7 @@ pub async fn serve(session: &Session, store: Arc<SqliteStore>, plan: Plan) -> Cl
     let pool = Pool::start(engine.source(), registry, pool_config(session, &plan, &settlements));
     let mut view = View::start(session.out, &plan, &session.config.queue, &first);
     let ended = {
-        let mut watch =
-            Watch { store: &store, lines: &lines, first: &first, view: &mut view, drain: plan.drain };
+        let mut watch = Watch::new(&*store, &lines, &first, &mut view, plan.drain);
         tokio::select! {
             ended = watch.until_drained(&pool, &mut settlements) => ended.map(|()| Ended::Drained),
             signal = signals.next() => Ok(Ended::Asked(signal)),
@@ -120,45 +116,6 @@ fn worker_name() -> String {
     let host = if host.trim().is_empty() { "local" } else { host.trim() };
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{host}-{}-{:x}", std::process::id(), since.as_millis())
-}
-
-struct Watch<'a> {
-    store: &'a SqliteStore,
-    lines: &'a Lines,
-    first: &'a Snapshot,
-    view: &'a mut View,
-    drain: bool,
-}
-
-impl Watch<'_> {
-    /// Shows progress until nothing is left to do; for ever unless the plan is to drain.
-    async fn until_drained(&mut self, pool: &Pool, settlements: &mut Settlements) -> CliResult<()> {
-        let mut next_look = Instant::now();
-        loop {
-            tokio::select! {
-                event = settlements.next_event() => {
-                    settlements.show(event)?;
-                    continue;
-                }
-                () = sleep_until(next_look.into()) => {}
-            }
-            let look = Instant::now();
-            match Snapshot::take(self.store, self.lines, Some(self.first)).await {
-                Ok(now) => {
-                    self.view.show(&now, &pool.stats(), self.store).await?;
-                    if self.drain && now.left() == 0 {
-                        return Ok(());
-                    }
-                }
-                Err(error) if error.is_transient() => {
-                    tracing::warn!(%error, "cannot count jobs, trying again")
-                }
-                Err(error) => return Err(CliError::from(error)),
-            }
-            // Counting a long queue takes a while: never spend more than a small part of the time on it.
-            next_look = Instant::now() + LOOK.max(look.elapsed() * 20);
-        }
-    }
 }
 
 /// Stops the pool: with grace, or at once on another signal.

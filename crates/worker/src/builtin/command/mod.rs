@@ -115,7 +115,8 @@ fn stdin(program: &Program, leased: &Leased) -> Result<Json, Failure> {
         input: program.input.clone().unwrap_or_else(|| Json::trusted("{}")),
         checkpoint: leased.checkpoint.as_ref(),
     };
-    Json::of(&brief).map_err(|error| Failure::new(ErrorClass::Defect, format!("cannot write the input: {error}")))
+    Json::of(&brief)
+        .map_err(|error| Failure::new(ErrorClass::Defect, format!("cannot write the input: {error}")))
 }
 
 fn environment(leased: &Leased) -> Vec<(&'static str, String)> {
@@ -133,7 +134,8 @@ fn environment(leased: &Leased) -> Vec<(&'static str, String)> {
 /// The table of the module's head.
 fn judge(program: &Program, ended: Ended) -> Result<Outcome, Failure> {
     let name = program.name();
-    let said = |what: String| if ended.stderr.is_empty() { what } else { format!("{what}: {}", ended.stderr) };
+    let said =
+        |what: String| if ended.stderr.is_empty() { what } else { format!("{what}: {}", ended.stderr) };
     let Some(code) = ended.status.code() else {
         return Err(Failure::transient(said(format!("{name} was ended by {}", ended.status))));
     };
@@ -158,7 +160,10 @@ fn output(name: &str, stdout: &[u8]) -> Result<Json, Failure> {
     let json = std::str::from_utf8(text).ok().and_then(|text| Json::parse(text).ok());
     json.ok_or_else(|| {
         let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN_OUTPUT)]);
-        Failure::new(ErrorClass::Defect, format!("{name} wrote something that is not one JSON document: {shown}"))
+        Failure::new(
+            ErrorClass::Defect,
+            format!("{name} wrote something that is not one JSON document: {shown}"),
+        )
     })
 }
 

@@ -46,7 +46,10 @@ impl Program {
         }
         let (input, stdin) = (fields.raw("input"), fields.raw("stdin"));
         if input.is_some() && stdin.is_some() {
-            fields.problem("stdin", "replaces all that the program reads, so `input` would be lost: give one of them");
+            fields.problem(
+                "stdin",
+                "replaces all that the program reads, so `input` would be lost: give one of them",
+            );
         }
         let env = fields.optional::<BTreeMap<String, String>>("env").unwrap_or_default();
         for (name, value) in &env {

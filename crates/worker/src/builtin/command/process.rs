@@ -166,7 +166,9 @@ fn not_started(program: &Program, error: &io::Error) -> Failure {
         PermissionDenied | InvalidInput | ArgumentListTooLong | NotADirectory | InvalidFilename => {
             Failure::permanent(format!("{name:?} cannot be run: {error}"))
         }
-        _ if Errno::from_io_error(error) == Some(Errno::NOEXEC) => Failure::permanent(format!("{name:?} is not a program: {error}")),
+        _ if Errno::from_io_error(error) == Some(Errno::NOEXEC) => {
+            Failure::permanent(format!("{name:?} is not a program: {error}"))
+        }
         // Short of memory, processes or files: another time it may start.
         _ => Failure::transient(format!("{name:?} could not be started: {error}")),
     }
@@ -181,7 +183,11 @@ async fn feed(stdin: Option<ChildStdin>, input: &[u8]) -> Result<(), Trouble> {
     Ok(())
 }
 
-async fn read_all(from: &mut (impl AsyncRead + Unpin), into: &mut Vec<u8>, max: usize) -> Result<(), Trouble> {
+async fn read_all(
+    from: &mut (impl AsyncRead + Unpin),
+    into: &mut Vec<u8>,
+    max: usize,
+) -> Result<(), Trouble> {
     let cap = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
     from.take(cap).read_to_end(into).await?;
     if into.len() > max { Err(Trouble::TooMuch) } else { Ok(()) }

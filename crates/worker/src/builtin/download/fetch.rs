@@ -46,7 +46,8 @@ impl Trouble {
 
 impl Order<'_> {
     pub async fn fetch(&self, client: &Client, url: &Url) -> Result<Answer, Trouble> {
-        let response = client.get(url.clone()).send().await.map_err(|error| Trouble::Source(failure_of(error)))?;
+        let response =
+            client.get(url.clone()).send().await.map_err(|error| Trouble::Source(failure_of(error)))?;
         let status = response.status();
         match status {
             // A partial answer (206) to a whole question would be stored as if it were the file.

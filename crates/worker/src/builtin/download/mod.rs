@@ -200,7 +200,10 @@ fn next_leg(trail: &Trail, limits: Limits) -> Result<Outcome, Failure> {
 #[async_trait]
 impl Handler for Downloader {
     async fn run(&self, work: Work) -> Outcome {
-        self.leg(&work).await.unwrap_or_else(Outcome::Failed)
+        match work.cancelled.run_until_cancelled(self.leg(&work)).await {
+            Some(outcome) => outcome.unwrap_or_else(Outcome::Failed),
+            None => Outcome::Released,
+        }
     }
 
     fn check(&self, payload: &Json) -> Vec<FieldError> {

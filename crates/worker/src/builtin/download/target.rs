@@ -108,7 +108,9 @@ impl Drop for Part {
 pub(super) fn here(path: &Path, error: &io::Error) -> Failure {
     use io::ErrorKind::*;
     let class = match error.kind() {
-        PermissionDenied | ReadOnlyFilesystem | NotADirectory | IsADirectory | InvalidFilename => ErrorClass::Permanent,
+        PermissionDenied | ReadOnlyFilesystem | NotADirectory | IsADirectory | InvalidFilename => {
+            ErrorClass::Permanent
+        }
         _ => ErrorClass::Transient,
     };
     Failure::new(class, format!("cannot use {}: {error}", path.display()))
@@ -141,7 +143,11 @@ fn default_name(download: &Download, leased: &Leased) -> PathBuf {
         (None, None) => safe_name("", &leased.task.to_string()),
     };
     // Keys are unique within a tenant only.
-    if &*leased.tenant == DEFAULT_TENANT { name.into() } else { Path::new(&safe_name(&leased.tenant, &leased.tenant)).join(name) }
+    if &*leased.tenant == DEFAULT_TENANT {
+        name.into()
+    } else {
+        Path::new(&safe_name(&leased.tenant, &leased.tenant)).join(name)
+    }
 }
 
 /// `text` as a file name. Where it is not all of `whole`, a hash of `whole` goes before its extension.
@@ -194,9 +200,14 @@ mod tests {
 
     #[test]
     fn no_name_leads_anywhere_else() {
-        for text in ["", ".", "..", "../../etc/passwd", "-rf", ".hidden", "é", &"x".repeat(500), "a\0b", "a\nb"] {
+        for text in
+            ["", ".", "..", "../../etc/passwd", "-rf", ".hidden", "é", &"x".repeat(500), "a\0b", "a\nb"]
+        {
             let name = safe_name(text, text);
-            assert!(!name.contains('/') && !name.starts_with(['.', '-']) && !name.is_empty(), "{text:?}: {name}");
+            assert!(
+                !name.contains('/') && !name.starts_with(['.', '-']) && !name.is_empty(),
+                "{text:?}: {name}"
+            );
             assert!(name.len() <= MAX_FILE_NAME, "{name}");
         }
     }

@@ -46,7 +46,11 @@ impl Trail {
     /// Takes up what the last leg left, or begins a round.
     pub fn resume(checkpoint: Option<&Json>, failures: u32) -> Trail {
         let left: Trail = checkpoint.and_then(|json| json.read().ok()).unwrap_or_default();
-        if left.round == failures { left } else { Trail { round: failures, waits: left.waits, ..Trail::default() } }
+        if left.round == failures {
+            left
+        } else {
+            Trail { round: failures, waits: left.waits, ..Trail::default() }
+        }
     }
 
     /// How often the source has sent us on.
@@ -102,7 +106,8 @@ impl Trail {
     /// The first moment at which a source that may do better can be asked; `None` if right away.
     fn earliest(&self, now: Timestamp) -> Option<Millis> {
         let retryable = self.errors.iter().filter(|note| note.class.is_retryable());
-        let waits = retryable.map(|note| self.waits.get(&note.source).map_or(Millis(0), |until| until.since(now)));
+        let waits =
+            retryable.map(|note| self.waits.get(&note.source).map_or(Millis(0), |until| until.since(now)));
         waits.min().filter(|span| *span > Millis(0))
     }
 
@@ -149,14 +154,21 @@ mod tests {
             (vec![gone(), slow_down(60)], ErrorClass::RateLimited, Some(Millis::secs(60))),
             (vec![slow_down(90), slow_down(60)], ErrorClass::RateLimited, Some(Millis::secs(60))),
             (vec![slow_down(90), Failure::new(ErrorClass::Network, "cut")], ErrorClass::RateLimited, None),
-            (vec![Failure::new(ErrorClass::Timeout, "t"), Failure::new(ErrorClass::Unavailable, "u")], ErrorClass::Unavailable, None),
+            (
+                vec![Failure::new(ErrorClass::Timeout, "t"), Failure::new(ErrorClass::Unavailable, "u")],
+                ErrorClass::Unavailable,
+                None,
+            ),
             (vec![gone().retry_after(Millis::secs(5))], ErrorClass::NotFound, None),
         ] {
             let verdict = after(&failures).verdict(NOW);
             assert_eq!((verdict.class, verdict.retry_after), (class, wait), "{failures:?}");
         }
         let message = after(&[gone(), slow_down(60)]).verdict(NOW).message;
-        assert_eq!(message, "no source has it: source 0: gone (not_found); source 1: slow down (rate_limited)");
+        assert_eq!(
+            message,
+            "no source has it: source 0: gone (not_found); source 1: slow down (rate_limited)"
+        );
     }
 
     #[test]

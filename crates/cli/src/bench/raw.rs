@@ -1,0 +1,154 @@
+//! The ceilings: the bare database, writing the same rows with nothing around it.
+
+use super::LoadArgs;
+use super::queue::payload;
+use super::report::Report;
+use crate::error::{CliError, CliResult};
+use crate::exit::Exit;
+use crate::output::Output;
+use rusqlite::{Connection, TransactionBehavior, params};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::{mpsc, oneshot};
+
+const SCHEMA: &str = "
+CREATE TABLE jobs (id INTEGER PRIMARY KEY, queue INTEGER NOT NULL, state INTEGER NOT NULL DEFAULT 0,
+    priority INTEGER NOT NULL, run_at INTEGER NOT NULL, lease_until INTEGER, attempt INTEGER NOT NULL DEFAULT 0,
+    payload TEXT NOT NULL);
+CREATE INDEX jobs_ready ON jobs (queue, priority, run_at, id) WHERE state = 0;";
+const INSERT: &str = "INSERT INTO jobs (queue, priority, run_at, payload) VALUES (1, ?1, ?2, ?3)";
+const LEASE: &str = "UPDATE jobs SET state = 1, lease_until = ?1, attempt = attempt + 1 WHERE id IN
+    (SELECT id FROM jobs WHERE state = 0 AND queue = 1 AND run_at <= ?2 ORDER BY priority, run_at LIMIT ?3)
+    RETURNING id, payload";
+const ACK: &str = "UPDATE jobs SET state = 2, lease_until = NULL WHERE id = ?1 AND state = 1";
+
+/// Measures both ceilings.
+pub async fn run(load: &LoadArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
+    cycle(load, dir, out, report)?;
+    inserts(load, dir, out, report).await?;
+    Ok(())
+}
+
+/// One connection, one thread: enqueue all, then lease and acknowledge in batches, a commit each.
+/// Answers with jobs per second over the whole cycle.
+pub fn cycle(load: &LoadArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<f64> {
+    out.note("raw: enqueue, lease and acknowledge on the bare database ...");
+    let (enqueue, process) = cycle_times(load, &dir.join("raw-cycle.db")).map_err(failed)?;
+    report.rate("raw submit", load.jobs, enqueue);
+    report.rate("raw process", load.jobs, process);
+    Ok(report.rate("raw whole", load.jobs, enqueue + process))
+}
+
+fn cycle_times(load: &LoadArgs, path: &Path) -> rusqlite::Result<(Duration, Duration)> {
+    let mut conn = open(path)?;
+    let text = payload(load.payload);
+    let start = Instant::now();
+    let mut sent = 0;
+    while sent < load.jobs {
+        let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        {
+            let mut insert = tx.prepare_cached(INSERT)?;
+            for _ in 0..load.batch.min(load.jobs - sent) {
+                insert.execute(params![0, micros(), text.as_str()])?;
+                sent += 1;
+            }
+        }
+        tx.commit()?;
+    }
+    let enqueue = start.elapsed();
+    let start = Instant::now();
+    let mut done = 0;
+    while done < load.jobs {
+        let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let ids: Vec<i64> = {
+            let mut lease = tx.prepare_cached(LEASE)?;
+            let now = micros();
+            let rows = lease.query_map(params![now + 30_000_000, now, load.batch as i64], |row| {
+                std::hint::black_box(row.get::<_, String>(1)?);
+                row.get(0)
+            })?;
+            rows.collect::<Result<_, _>>()?
+        };
+        tx.commit()?;
+        let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        {
+            let mut ack = tx.prepare_cached(ACK)?;
+            for id in &ids {
+                done += ack.execute([id])? as u64;
+            }
+        }
+        tx.commit()?;
+    }
+    Ok((enqueue, start.elapsed()))
+}
+
+/// Many callers, one insert per call, one writer thread with group commit. Answers with inserts
+/// per second.
+pub async fn inserts(load: &LoadArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<f64> {
+    out.note("raw: one insert per call with group commit ...");
+    let conn = open(&dir.join("raw-inserts.db")).map_err(failed)?;
+    let (mailbox, mut inbox) = mpsc::unbounded_channel::<(String, oneshot::Sender<()>)>();
+    let writer = std::thread::spawn(move || -> rusqlite::Result<()> {
+        while let Some(first) = inbox.blocking_recv() {
+            let mut waiting = vec![];
+            conn.execute_batch("BEGIN IMMEDIATE")?;
+            let mut next = Some(first);
+            while let Some((text, reply)) = next.take() {
+                conn.prepare_cached(INSERT)?.execute(params![0, micros(), text])?;
+                waiting.push(reply);
+                if waiting.len() < 4096 {
+                    next = inbox.try_recv().ok();
+                }
+            }
+            conn.execute_batch("COMMIT")?;
+            for reply in waiting {
+                // A caller that is gone needs no answer.
+                let _ = reply.send(());
+            }
+        }
+        Ok(())
+    });
+    let start = Instant::now();
+    let each = load.jobs / load.callers;
+    let callers: Vec<_> = (0..load.callers)
+        .map(|_| {
+            let (mailbox, text) = (mailbox.clone(), payload(load.payload));
+            tokio::spawn(async move {
+                for _ in 0..each {
+                    let (reply, answer) = oneshot::channel();
+                    if mailbox.send((text.clone(), reply)).is_err() || answer.await.is_err() {
+                        return false;
+                    }
+                }
+                true
+            })
+        })
+        .collect();
+    drop(mailbox);
+    let mut fine = true;
+    for caller in callers {
+        fine &= caller.await.unwrap_or(false);
+    }
+    let took = start.elapsed();
+    match writer.join() {
+        Ok(Ok(())) if fine => Ok(report.rate(format!("raw {} callers", load.callers), each * load.callers, took)),
+        Ok(Err(error)) => Err(failed(error)),
+        _ => Err(CliError::new(Exit::Error, "bench", "the raw writer ended early")),
+    }
+}
+
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let conn = Connection::open(path)?;
+    conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    conn.execute_batch("PRAGMA synchronous = FULL; PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY;")?;
+    conn.execute_batch(SCHEMA)?;
+    Ok(conn)
+}
+
+fn micros() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
+}
+
+fn failed(error: rusqlite::Error) -> CliError {
+    CliError::new(Exit::Error, "bench", format!("the bare database failed: {error}"))
+}

@@ -1,0 +1,146 @@
+//! What `bench queue` measures, one scenario after the other.
+
+use super::queue::{Bench, failed};
+use super::raw;
+use super::report::Report;
+use super::{Keys, QueueArgs};
+use crate::error::CliResult;
+use crate::output::Output;
+use orchestrator_core::{LimitKey, LimitRule, Limits, Millis, NewJob, Outcome, WorkerId};
+use orchestrator_store::{LeaseAsk, LimitChange, RuleOrigin, Settlement};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// How many jobs are sent alone to measure the latency at idle.
+const ALONE: u32 = 1000;
+/// The key behind which jobs are parked.
+const FULL_KEY: &str = "host:full.example";
+
+/// Runs what was asked for.
+pub async fn run(args: &QueueArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
+    let raw_whole = if args.no_raw { None } else { Some(raw::cycle(&args.load, dir, out, report)?) };
+    let whole = cycle(args, &dir.join("cycle.db"), out, "queue", report).await?;
+    if let Some(raw) = raw_whole {
+        report.ratio("queue whole / raw whole", whole, raw);
+    }
+    report.memory("memory after the cycle");
+    let raw_calls = if args.no_raw { None } else { Some(raw::inserts(&args.load, dir, out, report).await?) };
+    let calls = calls(args, dir, out, report).await?;
+    if let Some(raw) = raw_calls {
+        report.ratio("callers / raw callers", calls, raw);
+    }
+    idle(args, dir, out, report).await?;
+    if let Some(jobs) = args.queued {
+        queued(args, jobs, dir, out, report).await?;
+    }
+    if let Some(jobs) = args.parked {
+        parked(args, jobs, dir, out, report).await?;
+    }
+    if let Some(jobs) = args.history {
+        history(args, jobs, dir, out, report).await?;
+    }
+    Ok(())
+}
+
+/// Submit everything, then run everything. Answers with jobs per second over both.
+async fn cycle(args: &QueueArgs, path: &Path, out: &Output, name: &str, report: &mut Report) -> CliResult<f64> {
+    out.note(format!("{name}: {} jobs through {} workers ...", args.load.jobs, args.workers));
+    let bench = Bench::open(path, args.load.payload, args.keys)?;
+    run_cycle(&bench, args, name, report).await
+}
+
+async fn run_cycle(bench: &Bench, args: &QueueArgs, name: &str, report: &mut Report) -> CliResult<f64> {
+    let submit = bench.submit(args.load.jobs, args.load.batch, |job| job).await?;
+    let process = bench.process(args.load.jobs, args.workers).await?;
+    report.rate(format!("{name} submit"), args.load.jobs, submit);
+    report.rate(format!("{name} process"), args.load.jobs, process);
+    Ok(report.rate(format!("{name} whole"), args.load.jobs, submit + process))
+}
+
+/// One job per call from many callers.
+async fn calls(args: &QueueArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<f64> {
+    let callers = args.load.callers;
+    out.note(format!("queue: one job per call from {callers} callers ..."));
+    let bench = Arc::new(Bench::open(&dir.join("calls.db"), args.load.payload, args.keys)?);
+    let each = args.load.jobs / callers;
+    let took = bench.submit_by_callers(callers, each).await?;
+    Ok(report.rate(format!("queue {callers} callers"), each * callers, took))
+}
+
+/// One job alone: submit, wait for its end, again.
+async fn idle(args: &QueueArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
+    out.note(format!("queue: {ALONE} jobs, one at a time ..."));
+    let bench = Bench::open(&dir.join("idle.db"), args.load.payload, Keys::None)?;
+    report.latency("one job, submit to end,", bench.one_by_one(ALONE, args.workers).await?);
+    Ok(())
+}
+
+/// Leases while very many jobs are queued.
+async fn queued(args: &QueueArgs, jobs: u64, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
+    out.note(format!("queue: leases beside {jobs} queued jobs ..."));
+    let bench = Bench::open(&dir.join("queued.db"), args.load.payload, args.keys)?;
+    bench.submit(jobs, args.load.batch, |job| job).await?;
+    let store = bench.engine.store();
+    let ask = LeaseAsk {
+        worker: WorkerId::new("bench"),
+        queues: vec!["default".into()],
+        handlers: vec!["noop".into()],
+        slots: args.workers as u32,
+        ttl: Millis::secs(600),
+    };
+    let mut samples = vec![];
+    for _ in 0..1000 {
+        let start = Instant::now();
+        let grant = store.lease(ask.clone()).await.map_err(failed)?;
+        samples.push(start.elapsed());
+        let ended = grant.tasks.iter().map(|task| Settlement {
+            held: task.held(),
+            outcome: Outcome::Completed(orchestrator_core::Json::null()),
+            jitter: 0.0,
+        });
+        store.settle(ended.collect()).await.map_err(failed)?;
+    }
+    report.latency(&format!("lease of {} beside {jobs} queued,", args.workers), samples);
+    report.memory(&format!("memory with {jobs} queued"));
+    Ok(())
+}
+
+/// The same load without and with very many jobs behind one full key.
+async fn parked(args: &QueueArgs, jobs: u64, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
+    let free = cycle(args, &dir.join("free.db"), out, "beside nothing", report).await?;
+    out.note(format!("queue: beside {jobs} jobs behind a full key ..."));
+    let bench = Bench::open(&dir.join("parked.db"), args.load.payload, args.keys)?;
+    let key: LimitKey = FULL_KEY.parse().map_err(failed)?;
+    let stop = LimitChange { key, rule: Some(LimitRule::at_most(0)), origin: RuleOrigin::Operator };
+    bench.engine.store().set_limits(vec![stop]).await.map_err(failed)?;
+    bench.submit(jobs, args.load.batch, behind_full_key).await?;
+    let beside = run_cycle(&bench, args, &format!("beside {jobs} parked"), report).await?;
+    report.ratio("beside parked / beside nothing", beside, free);
+    Ok(())
+}
+
+fn behind_full_key(job: NewJob) -> NewJob {
+    match FULL_KEY.parse().map(|key| Limits::new([key])) {
+        Ok(Ok(limits)) => job.limits(limits),
+        _ => job,
+    }
+}
+
+/// The same load in an empty file and in one where very many jobs have ended.
+async fn history(args: &QueueArgs, jobs: u64, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
+    let bench = Bench::open(&dir.join("history.db"), args.load.payload, args.keys)?;
+    out.note(format!("queue: {jobs} jobs to their end, to make a history ..."));
+    let mut ended = 0;
+    while ended < jobs {
+        let part = args.load.jobs.min(jobs - ended);
+        bench.submit(part, args.load.batch, |job| job).await?;
+        bench.process(part, args.workers).await?;
+        ended += part;
+    }
+    let empty = cycle(args, &dir.join("empty.db"), out, "in an empty file", report).await?;
+    out.note(format!("queue: after {jobs} ended jobs ..."));
+    let after = run_cycle(&bench, args, &format!("after {jobs} ended"), report).await?;
+    report.ratio("after history / in an empty file", after, empty);
+    Ok(())
+}
