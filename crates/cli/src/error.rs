@@ -91,6 +91,12 @@ impl CliError {
         self
     }
 
+    /// With more advice, after what there is.
+    pub fn and_hint(self, more: &str) -> Self {
+        let hint = self.hint.as_ref().map_or_else(|| more.to_owned(), |hint| format!("{hint}; {more}"));
+        self.hint(hint)
+    }
+
     /// Whether there is nothing to say: the reader of stdout has left.
     pub fn is_silent(&self) -> bool {
         self.code == CLOSED_PIPE

@@ -114,6 +114,12 @@ impl WorkerId {
     }
 }
 
+impl From<WorkerId> for Arc<str> {
+    fn from(id: WorkerId) -> Arc<str> {
+        id.0
+    }
+}
+
 impl fmt::Display for WorkerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -42,7 +42,11 @@ impl WorkSource for LocalSource {
         loop {
             // Marked as seen before the ask: what changes from here on wakes.
             changes.borrow_and_update();
-            let grant = self.0.store.lease(ask.clone()).await?;
+            let hold = self.0.config.poll_every.min(end.saturating_duration_since(Instant::now()).into());
+            let grant = tokio::select! {
+                () = stop.cancelled() => return Ok(vec![]),
+                grant = self.0.store.lease(LeaseAsk { hold, ..ask.clone() }) => grant?,
+            };
             if !grant.tasks.is_empty() || stop.is_cancelled() || Instant::now() >= end {
                 return Ok(grant.tasks);
             }

@@ -56,6 +56,10 @@ pub struct LeaseAsk {
     pub slots: u32,
     /// How long the leases hold without a heartbeat.
     pub ttl: Millis,
+    /// How long the store may keep the ask while it has nothing to hand out and knows of nothing
+    /// that time alone will make ready, so that the commit that brings work can hand it out too.
+    /// A hint: a store may answer with nothing at once.
+    pub hold: Millis,
 }
 
 /// The answer to a [`LeaseAsk`].

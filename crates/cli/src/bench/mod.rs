@@ -98,7 +98,9 @@ pub enum Keys {
 pub async fn run(args: BenchArgs, globals: &Globals) -> CliResult {
     let out = globals.output();
     if cfg!(debug_assertions) {
-        out.note("note: this is a debug build; its figures mean nothing. Use `cargo run --release -- bench ...`");
+        out.note(
+            "note: this is a debug build; its figures mean nothing. Use `cargo run --release -- bench ...`",
+        );
     }
     let mut report = Report::new();
     match args.command {

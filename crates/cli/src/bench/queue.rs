@@ -133,7 +133,8 @@ impl Bench {
             let job = self.job();
             let start = Instant::now();
             let submitted = self.engine.submit(vec![job]).await.map_err(failed)?;
-            let ended = self.engine.wait(submitted[0].id(), Some(Duration::from_secs(30))).await.map_err(failed)?;
+            let ended =
+                self.engine.wait(submitted[0].id(), Some(Duration::from_secs(30))).await.map_err(failed)?;
             if !matches!(ended, Waited::Ended(_)) {
                 return Err(CliError::new(Exit::TimedOut, "bench", "a job did not end within 30 s"));
             }
@@ -145,7 +146,8 @@ impl Bench {
 }
 
 fn noop() -> Registry {
-    Registry::new().with("noop", handler_fn(|_| async { orchestrator_core::Outcome::Completed(Json::null()) }))
+    Registry::new()
+        .with("noop", handler_fn(|_| async { orchestrator_core::Outcome::Completed(Json::null()) }))
 }
 
 type Answer = Result<Vec<Submitted>, orchestrator_engine::SubmitError>;
@@ -162,4 +164,3 @@ fn joined(answer: Option<Result<Answer, tokio::task::JoinError>>) -> CliResult<(
 pub fn failed(error: impl std::error::Error) -> CliError {
     CliError::new(Exit::Error, "bench", format!("the benchmark failed: {error}"))
 }
-

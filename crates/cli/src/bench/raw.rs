@@ -131,7 +131,9 @@ pub async fn inserts(load: &LoadArgs, dir: &Path, out: &Output, report: &mut Rep
     }
     let took = start.elapsed();
     match writer.join() {
-        Ok(Ok(())) if fine => Ok(report.rate(format!("raw {} callers", load.callers), each * load.callers, took)),
+        Ok(Ok(())) if fine => {
+            Ok(report.rate(format!("raw {} callers", load.callers), each * load.callers, took))
+        }
         Ok(Err(error)) => Err(failed(error)),
         _ => Err(CliError::new(Exit::Error, "bench", "the raw writer ended early")),
     }

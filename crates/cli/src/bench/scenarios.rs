@@ -44,7 +44,13 @@ pub async fn run(args: &QueueArgs, dir: &Path, out: &Output, report: &mut Report
 }
 
 /// Submit everything, then run everything. Answers with jobs per second over both.
-async fn cycle(args: &QueueArgs, path: &Path, out: &Output, name: &str, report: &mut Report) -> CliResult<f64> {
+async fn cycle(
+    args: &QueueArgs,
+    path: &Path,
+    out: &Output,
+    name: &str,
+    report: &mut Report,
+) -> CliResult<f64> {
     out.note(format!("{name}: {} jobs through {} workers ...", args.load.jobs, args.workers));
     let bench = Bench::open(path, args.load.payload, args.keys)?;
     run_cycle(&bench, args, name, report).await
@@ -88,6 +94,7 @@ async fn queued(args: &QueueArgs, jobs: u64, dir: &Path, out: &Output, report: &
         handlers: vec!["noop".into()],
         slots: args.workers as u32,
         ttl: Millis::secs(600),
+        hold: Millis(0),
     };
     let mut samples = vec![];
     for _ in 0..1000 {
@@ -128,7 +135,13 @@ fn behind_full_key(job: NewJob) -> NewJob {
 }
 
 /// The same load in an empty file and in one where very many jobs have ended.
-async fn history(args: &QueueArgs, jobs: u64, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
+async fn history(
+    args: &QueueArgs,
+    jobs: u64,
+    dir: &Path,
+    out: &Output,
+    report: &mut Report,
+) -> CliResult<()> {
     let bench = Bench::open(&dir.join("history.db"), args.load.payload, args.keys)?;
     out.note(format!("queue: {jobs} jobs to their end, to make a history ..."));
     let mut ended = 0;

@@ -128,14 +128,21 @@ fn jobs(dir: &Path) -> Vec<JobFields> {
 }
 
 fn next_steps(kept: bool, db: &Path) -> String {
-    let db = if kept { format!("--db {} ", db.display()) } else { String::new() };
-    let mut text = String::from(
-        "What you saw: a duplicate joined its job, a host was held to 2 at once, one job failed once and was\nretried, one ended in the dead letters. Try next:\n",
-    );
+    let mut lines = vec![
+        "What you saw: a duplicate joined its job, a host was held to 2 at once, one job failed once and"
+            .to_owned(),
+        "was retried, one ended in the dead letters. Try next:".to_owned(),
+    ];
     if kept {
-        text += &format!("  orchestrator {db}queue stats\n  orchestrator {db}queue retry-failed --dry-run\n");
+        let db = db.display();
+        lines.push(format!("  orchestrator --db {db} queue stats"));
+        lines.push(format!("  orchestrator --db {db} queue retry-failed --dry-run"));
     }
-    text += "  orchestrator queue enqueue --artifact-id hello --handler command --payload '{\"run\": [\"echo\", \"1\"]}'\n  orchestrator queue run --drain\n";
-    text += "  orchestrator queue import --help";
-    text
+    lines.push(
+        "  orchestrator queue enqueue --artifact-id hello --handler sleep --payload '{\"for\": \"1s\"}'"
+            .to_owned(),
+    );
+    lines.push("  orchestrator queue run --drain".to_owned());
+    lines.push("  orchestrator queue import --help".to_owned());
+    lines.join("\n")
 }

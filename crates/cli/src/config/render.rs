@@ -29,6 +29,38 @@ pub fn default_file() -> String {
     text
 }
 
+/// The reference page of the settings.
+#[cfg(test)]
+pub fn reference() -> String {
+    let mut text = String::from(
+        "# Configuration\n\n\
+         Generated from the table in `crates/cli/src/config/settings.rs`; `UPDATE_DOCS=1 cargo test -p orchestrator` \
+         writes it anew.\n\n\
+         Defaults, then `orchestrator.toml` (or `--config FILE`, or `ORCHESTRATOR_CONFIG`), then the environment, then \
+         flags: the later wins. `orchestrator config check` tells everything that is wrong at once, `config show \
+         --origins` where each value came from, and `config show --default` writes a file to start from. Spans read as \
+         `500ms`, `30s`, `5m`, `24h` or a number of seconds, sizes as `64KB`, `10MB`, `64KiB` or a number of bytes.\n",
+    );
+    let mut section = "";
+    for setting in SETTINGS {
+        if setting.section() != section {
+            section = setting.section();
+            let heading = "| setting | default | environment | meaning |\n| --- | --- | --- | --- |";
+            let _ = write!(text, "\n## [{section}]\n\n{heading}\n");
+        }
+        let env: Vec<_> = setting.env.iter().map(|name| format!("`{name}`")).collect();
+        let (name, default) = (setting.name(), toml_value(setting, setting.default));
+        let _ = writeln!(text, "| `{name}` | `{default}` | {} | {} |", env.join(", "), setting.doc);
+    }
+    text.push_str(
+        "\n## [limits]\n\nRules for single limit keys, `kind:name`; `kind:*` is the default of a kind. A rule here that \
+         gives only a rate keeps the number of its kind. `orchestrator limits set` changes rules while jobs run; what it \
+         sets stays until `limits clear`.\n\n\
+         ```toml\n[limits]\n\"host:example.org\" = { concurrency = 2, rate = \"10/s burst 5\" }\n```\n",
+    );
+    text
+}
+
 /// What is in force, as a file; with `origins`, each line says where its value came from.
 pub fn effective_file(loaded: &Loaded, origins: bool) -> String {
     let mut lines: Vec<(String, String)> = vec![];

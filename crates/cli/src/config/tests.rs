@@ -154,3 +154,14 @@ fn what_is_shown_reads_back_the_same() {
         render::effective_json(&loaded("", &[], &[]), false)
     );
 }
+
+#[test]
+fn the_reference_in_the_docs_is_current() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let wanted = render::reference();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(found, wanted, "docs/configuration.md is stale: run UPDATE_DOCS=1 cargo test -p orchestrator");
+}

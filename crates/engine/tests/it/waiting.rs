@@ -81,6 +81,7 @@ async fn a_waiter_hears_of_a_sweep_that_ended_its_job() {
         handlers: vec!["nap".into()],
         slots: 1,
         ttl: Millis::secs(30),
+        hold: Millis(0),
     };
     assert_eq!(world.store().lease(ask).await.unwrap().tasks.len(), 1);
     let job = world.end(id).await;
@@ -103,6 +104,7 @@ async fn sweeps_go_page_by_page() {
         handlers: vec!["nap".into()],
         slots: 40,
         ttl: Millis::secs(30),
+        hold: Millis(0),
     };
     world.store().lease(ask).await.unwrap();
     sleep(Duration::from_secs(31)).await;

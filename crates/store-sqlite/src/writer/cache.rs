@@ -7,7 +7,8 @@ use orchestrator_core::rate::Bucket;
 use orchestrator_core::{LimitBook, LimitKey, LimitRule, Limits, TaskSpec, Timestamp};
 use orchestrator_store::RuleOrigin;
 use rusqlite::Connection;
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A queue, a handler and a set of limit keys.
@@ -69,30 +70,30 @@ pub struct Cache {
     /// The newest job.
     pub last_seq: i64,
     /// Spec to id.
-    pub spec_ids: HashMap<Arc<TaskSpec>, i64>,
+    pub spec_ids: FxHashMap<Arc<TaskSpec>, i64>,
     /// Id to spec.
-    pub specs: HashMap<i64, Arc<TaskSpec>>,
+    pub specs: FxHashMap<i64, Arc<TaskSpec>>,
     /// Tenant to id.
-    pub tenant_ids: HashMap<Arc<str>, i64>,
+    pub tenant_ids: FxHashMap<Arc<str>, i64>,
     /// Id to tenant.
-    pub tenants: HashMap<i64, Arc<str>>,
+    pub tenants: FxHashMap<i64, Arc<str>>,
     /// Lane to id.
-    pub lane_ids: HashMap<LaneName, i64>,
+    pub lane_ids: FxHashMap<LaneName, i64>,
     /// Id to lane.
-    pub lanes: HashMap<i64, Arc<Lane>>,
+    pub lanes: FxHashMap<i64, Arc<Lane>>,
     /// All rules.
     pub book: LimitBook,
     /// Who wrote them.
-    pub origins: HashMap<LimitKey, RuleOrigin>,
+    pub origins: FxHashMap<LimitKey, RuleOrigin>,
     /// Every key that a lane has.
     pub keys: Vec<KeyState>,
-    key_places: HashMap<LimitKey, usize>,
+    key_places: FxHashMap<LimitKey, usize>,
     /// The heads of parked lanes by (line, tier).
     pub heads: BTreeMap<(i64, u8), BTreeMap<Place, Head>>,
     /// The head of each parked (lane, tier).
-    pub lane_heads: HashMap<(i64, u8), Place>,
+    pub lane_heads: FxHashMap<(i64, u8), Place>,
     /// Fairness: (line, tier, tenant) to the tenant's next stamp; tenant 0 is the front.
-    pub fair: HashMap<(i64, u8, i64), i64>,
+    pub fair: FxHashMap<(i64, u8, i64), i64>,
 }
 
 impl Cache {

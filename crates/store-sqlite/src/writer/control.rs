@@ -6,7 +6,6 @@ use crate::error::Abort;
 use crate::ids::{pack, state_code};
 use orchestrator_core::{Counters, JobId, JobState, TaskState};
 use orchestrator_store::{Command, Controlled};
-use rusqlite::OptionalExtension;
 
 impl Writer<'_> {
     pub(super) fn control(&mut self, commands: &[Command]) -> Result<Vec<Controlled>, Abort> {
@@ -72,13 +71,8 @@ impl Writer<'_> {
                 (place.counters, place.lane)
             }
             Found::Leased { attempt } => {
-                let lease = self.sql.end_lease.query_row((task, attempt), |row| {
-                    let counters = Counters { attempt, failures: row.get(0)?, crashes: row.get(1)? };
-                    Ok((counters, row.get(3)?))
-                });
-                let Some((counters, lane)) = lease.optional()? else { return Ok(Controlled::NotFound) };
-                self.cache.vacate(lane);
-                (counters, lane)
+                let Some(ended) = self.end_lease(task, attempt)? else { return Ok(Controlled::NotFound) };
+                (ended.counters, ended.lane)
             }
         };
         self.changes.wake = true;

@@ -9,8 +9,9 @@
 
 use orchestrator_core::TaskSpec;
 use rusqlite::{Connection, OptionalExtension, Statement};
+use rustc_hash::FxHashMap;
 use siphasher::sip::SipHasher13;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::hash::Hasher;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -47,8 +48,8 @@ impl Keys {
     pub fn catch_up(
         &mut self,
         conn: &Connection,
-        specs: &HashMap<i64, Arc<TaskSpec>>,
-        tenants: &HashMap<i64, Arc<str>>,
+        specs: &FxHashMap<i64, Arc<TaskSpec>>,
+        tenants: &FxHashMap<i64, Arc<str>>,
     ) -> rusqlite::Result<()> {
         let sql = "SELECT value FROM meta WHERE name = 'idem_watermark'";
         let watermark = conn.query_row(sql, [], |row| row.get(0)).optional()?.unwrap_or(0);

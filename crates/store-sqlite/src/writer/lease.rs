@@ -6,6 +6,7 @@
 //! and leaves `ready` in one statement.
 
 use super::Writer;
+use super::bulk::{LeaseIn, Text};
 use super::cache::{Place, Room};
 use super::place::{Standing, Traveller};
 use crate::error::Abort;
@@ -13,6 +14,7 @@ use orchestrator_core::order::effective_tier;
 use orchestrator_core::{Counters, Json, Priority, TaskState, Timestamp};
 use orchestrator_store::{LeaseAsk, LeaseGrant, Leased};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// How many due tasks one lease puts in line at most per page.
 const DUE_PAGE: u32 = 1000;
@@ -26,7 +28,7 @@ struct Candidate {
     lane: i64,
     since: Timestamp,
     counters: Counters,
-    checkpoint: Option<String>,
+    checkpoint: Option<Json>,
     job: JobPart,
 }
 
@@ -34,8 +36,21 @@ struct JobPart {
     created: Timestamp,
     spec: i64,
     tenant: i64,
-    key: Option<String>,
-    payload: String,
+    key: Option<Arc<str>>,
+    payload: Json,
+}
+
+impl JobPart {
+    /// Reads the columns from `at` on.
+    fn read(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<JobPart> {
+        Ok(JobPart {
+            created: Timestamp::from_millis(row.get(at)?),
+            spec: row.get(at + 1)?,
+            tenant: row.get(at + 2)?,
+            key: row.get_ref(at + 3)?.as_str_or_null()?.map(Arc::from),
+            payload: Json::trusted(row.get_ref(at + 4)?.as_str()?),
+        })
+    }
 }
 
 /// The reading end of one (line, tier).
@@ -61,7 +76,9 @@ enum Best {
 
 impl Writer<'_> {
     pub(super) fn lease(&mut self, ask: &LeaseAsk) -> Result<LeaseGrant, Abort> {
+        self.hot.flush()?;
         self.promote_due()?;
+        self.hot.flush()?;
         let mut cursors = self.cursors(ask);
         let mut grant = LeaseGrant::default();
         let mut parked = 0;
@@ -134,7 +151,7 @@ impl Writer<'_> {
             }
             let Some(blocked) = cursor.page.pop_front() else { break None };
             let standing = Standing { tier: cursor.tier, stamp: blocked.stamp, since: blocked.since };
-            let checkpoint = blocked.checkpoint.as_deref();
+            let checkpoint = blocked.checkpoint.as_ref();
             let who = Traveller { task: blocked.task, counters: blocked.counters, checkpoint };
             self.park(blocked.lane, standing, who)?;
             cursor.used = Some((blocked.stamp, blocked.task));
@@ -183,14 +200,8 @@ impl Writer<'_> {
                 lane: row.get(2)?,
                 since: Timestamp::from_millis(row.get(3)?),
                 counters: Counters { attempt: row.get(4)?, failures: row.get(5)?, crashes: row.get(6)? },
-                checkpoint: row.get(7)?,
-                job: JobPart {
-                    created: Timestamp::from_millis(row.get(8)?),
-                    spec: row.get(9)?,
-                    tenant: row.get(10)?,
-                    key: row.get(11)?,
-                    payload: row.get(12)?,
-                },
+                checkpoint: json(row, 7)?,
+                job: JobPart::read(row, 8)?,
             };
             cursor.read = (candidate.stamp, candidate.task);
             cursor.page.push_back(candidate);
@@ -221,31 +232,31 @@ impl Writer<'_> {
         let counters = Counters { attempt: candidate.counters.attempt + 1, ..candidate.counters };
         let expires = now + ask.ttl;
         let times_out = spec.timeout.map(|timeout| now + timeout);
-        self.sql.insert_lease.execute((
-            candidate.task,
-            counters.attempt,
-            counters.failures,
-            counters.crashes,
-            candidate.job.spec,
-            candidate.lane,
-            cursor.tier,
-            candidate.stamp,
-            candidate.since.as_millis(),
-            now.as_millis(),
-            expires.as_millis(),
-            times_out.map(Timestamp::as_millis),
-            ask.worker.as_str(),
-            candidate.checkpoint.as_deref(),
-        ))?;
+        self.hot.leases.push(LeaseIn {
+            task: candidate.task,
+            attempt: counters.attempt,
+            failures: counters.failures,
+            crashes: counters.crashes,
+            spec: candidate.job.spec,
+            lane: candidate.lane,
+            tier: cursor.tier,
+            stamp: candidate.stamp,
+            since: candidate.since.as_millis(),
+            started: now.as_millis(),
+            expires: expires.as_millis(),
+            times_out: times_out.map(Timestamp::as_millis),
+            worker: ask.worker.clone().into(),
+            checkpoint: candidate.checkpoint.clone().map(Text),
+        })?;
         self.note(candidate.task, TaskState::Running, counters.attempt);
         Ok(Leased {
             task: self.ids.task(candidate.job.created, candidate.task),
             counters,
             spec,
             tenant: self.cache.tenants[&candidate.job.tenant].clone(),
-            key: candidate.job.key.map(Into::into),
-            payload: Json::trusted(candidate.job.payload),
-            checkpoint: candidate.checkpoint.map(Json::trusted),
+            key: candidate.job.key,
+            payload: candidate.job.payload,
+            checkpoint: candidate.checkpoint,
             limits: lane.limits.clone(),
             expires,
             times_out,
@@ -260,14 +271,8 @@ impl Writer<'_> {
                 lane,
                 since: Timestamp::from_millis(row.get(0)?),
                 counters: Counters { attempt: row.get(1)?, failures: row.get(2)?, crashes: row.get(3)? },
-                checkpoint: row.get(4)?,
-                job: JobPart {
-                    created: Timestamp::from_millis(row.get(5)?),
-                    spec: row.get(6)?,
-                    tenant: row.get(7)?,
-                    key: row.get(8)?,
-                    payload: row.get(9)?,
-                },
+                checkpoint: json(row, 4)?,
+                job: JobPart::read(row, 5)?,
             })
         })?;
         self.sql.delete_parked.execute((lane, tier, stamp, task))?;
@@ -278,13 +283,13 @@ impl Writer<'_> {
     /// Puts the tasks in line that fell due.
     fn promote_due(&mut self) -> Result<(), Abort> {
         loop {
-            type Due = (i64, i64, i64, Counters, Option<String>, u8, i64);
+            type Due = (i64, i64, i64, Counters, Option<Json>, u8, i64);
             let due: Vec<Due> = self
                 .sql
                 .due_page
                 .query_map((self.now.as_millis(), DUE_PAGE), |row| {
                     let counters = Counters { attempt: row.get(3)?, failures: row.get(4)?, crashes: row.get(5)? };
-                    Ok((row.get(0)?, row.get(1)?, row.get(2)?, counters, row.get(6)?, row.get(7)?, row.get(8)?))
+                    Ok((row.get(0)?, row.get(1)?, row.get(2)?, counters, json(row, 6)?, row.get(7)?, row.get(8)?))
                 })?
                 .collect::<Result<_, _>>()?;
             let Some((last_due, last_task, ..)) = due.last() else { return Ok(()) };
@@ -293,7 +298,7 @@ impl Writer<'_> {
             for (_, task, lane, counters, checkpoint, tier, tenant) in due {
                 let lane = self.cache.lane(lane);
                 let standing = self.enter(lane.line, tier, tenant)?;
-                let who = Traveller { task, counters, checkpoint: checkpoint.as_deref() };
+                let who = Traveller { task, counters, checkpoint: checkpoint.as_ref() };
                 self.stand(&lane, standing, who)?;
                 if counters.failures > 0 {
                     self.note(task, TaskState::Queued, counters.attempt);
@@ -329,4 +334,9 @@ impl Writer<'_> {
             });
         Ok(due.into_iter().chain(rates).min())
     }
+}
+
+/// JSON that may be absent, from a column.
+pub(super) fn json(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Option<Json>> {
+    Ok(row.get_ref(at)?.as_str_or_null()?.map(Json::trusted))
 }

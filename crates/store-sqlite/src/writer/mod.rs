@@ -4,8 +4,10 @@
 //! one sync, and an answer means that the data is on disk. A request that SQLite refuses takes down
 //! the whole transaction; then each request gets one of its own, so that only the culprit fails.
 
+mod bulk;
 mod cache;
 mod control;
+mod inbox;
 mod keys;
 mod lease;
 mod mailbox;
@@ -20,16 +22,19 @@ pub use mailbox::Request;
 use crate::error::Abort;
 use crate::ids::{Ids, index_of, seq_of, state_code};
 use crate::turn::Turn;
+use bulk::Hot;
 use cache::Cache;
 use keys::Keys;
-use mailbox::Answer;
-use orchestrator_core::{TaskState, Timestamp};
-use orchestrator_store::Clock;
+use inbox::{Inbox, Received};
+use mailbox::{Answer, Reply};
+use orchestrator_core::{Millis, Outcome, TaskState, Timestamp};
+use orchestrator_store::{Clock, LeaseAsk, LeaseGrant, Settlement, StoreResult};
 use rusqlite::Connection;
+use rustc_hash::FxHashMap;
 use sql::Sql;
-use std::collections::HashMap;
 use std::sync::Arc;
-use tokio::sync::{mpsc, watch};
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// A transaction takes requests until they weigh this much: it bounds how long one can last.
 const MAX_WEIGHT: usize = 20_000;
@@ -49,17 +54,19 @@ pub struct Setup {
 }
 
 /// Calls `ready`, then runs until every sender of the mailbox is gone.
-pub fn run(setup: Setup, mut mailbox: mpsc::Receiver<Request>, ready: impl FnOnce()) -> rusqlite::Result<()> {
+pub fn run(setup: Setup, mailbox: mpsc::Receiver<Request>, ready: impl FnOnce()) -> rusqlite::Result<()> {
     let Setup { conn, turn, ids, clock, changed } = setup;
     let mut writer = Writer {
         sql: Sql::prepare(&conn)?,
+        hot: Hot::prepare(&conn)?,
         conn: &conn,
         cache: Cache::default(),
         keys: Keys::default(),
         seen: None,
         ids,
-        served: HashMap::new(),
+        served: FxHashMap::default(),
         turns: 0,
+        held: vec![],
         now: clock.now(),
         changes: Changes::default(),
     };
@@ -68,24 +75,31 @@ pub fn run(setup: Setup, mut mailbox: mpsc::Receiver<Request>, ready: impl FnOnc
     writer.seen = Some(writer.sql.data_version.query_row([], |row| row.get(0))?);
     conn.execute_batch("COMMIT")?;
     ready();
-    while let Some(first) = mailbox.blocking_recv() {
-        let mut group = vec![first];
-        let mut weight = group[0].weight();
-        while weight < MAX_WEIGHT
-            && let Ok(request) = mailbox.try_recv()
-        {
-            weight += request.weight();
-            group.push(request);
+    let mut inbox = Inbox::new(mailbox);
+    loop {
+        match inbox.next(writer.held.iter().map(|held| held.until).min()) {
+            Received::Closed => return Ok(()),
+            Received::Nothing => writer.let_go(),
+            Received::Request(first) => {
+                let mut weight = first.weight();
+                let mut group = vec![first];
+                while weight < MAX_WEIGHT
+                    && let Some(request) = inbox.now()
+                {
+                    weight += request.weight();
+                    group.push(request);
+                }
+                group.sort_by_key(Request::is_lease);
+                writer.commit_group(&turn, &*clock, &changed, group);
+            }
         }
-        group.sort_by_key(Request::is_lease);
-        writer.commit_group(&turn, &*clock, &changed, group);
     }
-    Ok(())
 }
 
 struct Writer<'c> {
     conn: &'c Connection,
     sql: Sql<'c>,
+    hot: Hot<'c>,
     cache: Cache,
     keys: Keys,
     /// The data version that cache and keys are of; `None` when they must be read anew.
@@ -93,18 +107,35 @@ struct Writer<'c> {
     ids: Ids,
     /// When each line was served last, counted in leases, so that lines take turns. Only a matter of
     /// courtesy: it is forgotten with the process.
-    served: HashMap<i64, u64>,
+    served: FxHashMap<i64, u64>,
     turns: u64,
+    /// Asks that found nothing and wait for the commit that brings work.
+    held: Vec<HeldAsk>,
     /// The time of the transaction: one moment for all that happens in it.
     now: Timestamp,
     changes: Changes,
+}
+
+/// An ask that is kept until there is work, or until its time is over.
+struct HeldAsk {
+    ask: LeaseAsk,
+    reply: Reply<LeaseGrant>,
+    until: Instant,
+}
+
+/// The answers of a transaction that was committed.
+struct Answers {
+    /// To the requests of the group, in order.
+    requests: Vec<Answer>,
+    /// To the asks that were held, in order.
+    held: Vec<LeaseGrant>,
 }
 
 /// What a transaction gathers to write once, at its end.
 #[derive(Default)]
 struct Changes {
     events: Vec<(i64, u32, u8, u32)>,
-    tallies: HashMap<(i64, u8), i64>,
+    tallies: FxHashMap<(i64, u8), i64>,
     fair: Vec<(i64, u8, i64)>,
     buckets: bool,
     /// Whether work may have become ready, or room free.
@@ -124,8 +155,10 @@ impl Writer<'_> {
                 if self.changes.wake {
                     changed.send_modify(|n| *n += 1);
                 }
-                for (request, answer) in group.into_iter().zip(answers) {
-                    request.answer(answer);
+                let orphans = self.deliver(group, answers);
+                if !orphans.is_empty() {
+                    let (reply, _) = oneshot::channel();
+                    self.commit_group(turn, clock, changed, vec![Request::Settle(orphans, reply)]);
                 }
             }
             Err(abort) if group.len() == 1 || abort.is_environment() => {
@@ -142,7 +175,43 @@ impl Writer<'_> {
         }
     }
 
-    fn transact(&mut self, turn: &Turn, clock: &dyn Clock, group: &[Request]) -> Result<Vec<Answer>, Abort> {
+    /// Answers everybody. Comes back with what to give back: leases whose asker has gone.
+    fn deliver(&mut self, group: Vec<Request>, answers: Answers) -> Vec<Settlement> {
+        let mut orphans = vec![];
+        let grants = answers.held.into_iter().chain(std::iter::repeat_with(LeaseGrant::default));
+        for (held, grant) in std::mem::take(&mut self.held).into_iter().zip(grants) {
+            if grant.tasks.is_empty() {
+                self.held.push(held);
+            } else {
+                orphans.extend(undelivered(held.reply.send(Ok(grant))));
+            }
+        }
+        for (request, answer) in group.into_iter().zip(answers.requests) {
+            match (request, answer) {
+                (Request::Lease(ask, reply), Answer::Lease(grant)) => {
+                    if grant.tasks.is_empty() && grant.next_at.is_none() && ask.hold > Millis(0) {
+                        let until = Instant::now() + Duration::from(ask.hold);
+                        self.held.push(HeldAsk { ask, reply, until });
+                    } else {
+                        orphans.extend(undelivered(reply.send(Ok(grant))));
+                    }
+                }
+                (request, answer) => request.answer(answer),
+            }
+        }
+        orphans
+    }
+
+    /// Answers the held asks whose time is over.
+    fn let_go(&mut self) {
+        let now = Instant::now();
+        for held in self.held.extract_if(.., |held| held.until <= now || held.reply.is_closed()) {
+            // One who has gone does not miss an empty answer.
+            let _ = held.reply.send(Ok(LeaseGrant::default()));
+        }
+    }
+
+    fn transact(&mut self, turn: &Turn, clock: &dyn Clock, group: &[Request]) -> Result<Answers, Abort> {
         turn.take(|| self.sql.begin.raw_execute().map(drop))?;
         let done = self.run_group(clock, group).and_then(|answers| {
             self.sql.commit.raw_execute().map_err(Abort::at_commit)?;
@@ -151,12 +220,13 @@ impl Writer<'_> {
         if done.is_err() {
             // After some errors SQLite has rolled back by itself; then this one has nothing to do.
             let _ = self.sql.rollback.raw_execute();
+            self.hot.forget();
             self.seen = None;
         }
         done
     }
 
-    fn run_group(&mut self, clock: &dyn Clock, group: &[Request]) -> Result<Vec<Answer>, Abort> {
+    fn run_group(&mut self, clock: &dyn Clock, group: &[Request]) -> Result<Answers, Abort> {
         let version: i64 = self.sql.data_version.query_row([], |row| row.get(0))?;
         if self.seen != Some(version) {
             if self.seen.is_none() {
@@ -167,9 +237,25 @@ impl Writer<'_> {
         }
         self.now = clock.now();
         self.changes = Changes::default();
-        let answers = group.iter().map(|request| self.answer(request)).collect::<Result<_, _>>()?;
+        let leases = group.iter().position(Request::is_lease).unwrap_or(group.len());
+        let (others, leases) = group.split_at(leases);
+        let mut requests = others.iter().map(|request| self.answer(request)).collect::<Result<Vec<_>, _>>()?;
+        // Who has waited longest goes first.
+        let held = if self.changes.wake { self.serve_held()? } else { vec![] };
+        for request in leases {
+            requests.push(self.answer(request)?);
+        }
         self.write_changes()?;
-        Ok(answers)
+        Ok(Answers { requests, held })
+    }
+
+    /// Tries the held asks again, now that something has changed.
+    fn serve_held(&mut self) -> Result<Vec<LeaseGrant>, Abort> {
+        let asks = std::mem::take(&mut self.held);
+        let open = asks.iter().filter(|held| !held.reply.is_closed());
+        let grants = open.map(|held| self.lease(&held.ask)).collect();
+        self.held = asks;
+        grants
     }
 
     fn load(&mut self) -> rusqlite::Result<()> {
@@ -195,6 +281,7 @@ impl Writer<'_> {
     }
 
     fn write_changes(&mut self) -> Result<(), Abort> {
+        self.hot.flush()?;
         for ((line, state), n) in self.changes.tallies.drain() {
             self.sql.add_tally.execute((line, state, n))?;
         }
@@ -219,4 +306,11 @@ impl Writer<'_> {
         }
         Ok(())
     }
+}
+
+/// The leases of a grant that nobody took.
+fn undelivered(sent: Result<(), StoreResult<LeaseGrant>>) -> Vec<Settlement> {
+    let Err(Ok(grant)) = sent else { return vec![] };
+    let give_back = |held| Settlement { held, outcome: Outcome::Released, jitter: 0.0 };
+    grant.tasks.iter().map(|task| give_back(task.held())).collect()
 }

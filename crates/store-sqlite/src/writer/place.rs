@@ -1,10 +1,11 @@
 //! Where a task that is not running stands: in line (ready or parked) or out of it until a moment.
 
 use super::Writer;
+use super::bulk::{ReadyIn, Text};
 use super::cache::{Lane, Room};
 use crate::error::Abort;
 use crate::ids::seq_of;
-use orchestrator_core::{Counters, JobState, TaskState, Timestamp, decide, order};
+use orchestrator_core::{Counters, JobState, Json, TaskState, Timestamp, decide, order};
 use rusqlite::{OptionalExtension, Params, Statement};
 
 /// The tenant id under which the front of a tier is kept.
@@ -18,7 +19,7 @@ pub struct Traveller<'a> {
     /// What has happened to it.
     pub counters: Counters,
     /// What an earlier leg left.
-    pub checkpoint: Option<&'a str>,
+    pub checkpoint: Option<&'a Json>,
 }
 
 /// A place in a tier.
@@ -137,18 +138,18 @@ impl Writer<'_> {
         self.changes.wake = true;
         if self.cache.room(lane, self.now) == Room::Yes {
             let Counters { attempt, failures, crashes } = who.counters;
-            self.sql.insert_ready.execute((
-                lane.line,
-                standing.tier,
-                standing.stamp,
-                who.task,
-                lane.id,
-                standing.since.as_millis(),
+            self.hot.ready.push(ReadyIn {
+                line: lane.line,
+                tier: standing.tier,
+                stamp: standing.stamp,
+                task: who.task,
+                lane: lane.id,
+                since: standing.since.as_millis(),
                 attempt,
                 failures,
                 crashes,
-                who.checkpoint,
-            ))?;
+                checkpoint: who.checkpoint.cloned().map(Text),
+            })?;
             Ok(())
         } else {
             self.park(lane.id, standing, who)
@@ -168,7 +169,7 @@ impl Writer<'_> {
             attempt,
             failures,
             crashes,
-            who.checkpoint,
+            who.checkpoint.map(Json::as_str),
         ))?;
         let place = (stamp, who.task);
         if self.cache.lane_heads.get(&(lane, tier)).is_none_or(|head| place < *head) {
@@ -201,13 +202,14 @@ impl Writer<'_> {
             attempt,
             failures,
             crashes,
-            who.checkpoint,
+            who.checkpoint.map(Json::as_str),
         ))?;
         Ok(())
     }
 
-    /// The row of a job.
+    /// The row of a job. Whoever looks at one looks at its task next, so all that waits is written.
     pub fn job_row(&mut self, seq: i64) -> Result<Option<JobRow>, Abort> {
+        self.hot.flush()?;
         let row = self
             .sql
             .job_by_seq

@@ -1,21 +1,23 @@
 //! Ending attempts, prolonging them, and ending those that are overdue.
 
 use super::Writer;
+use super::bulk::{EndedIn, Text};
+use super::lease::json;
 use super::place::{Standing, Traveller};
 use crate::error::Abort;
 use crate::ids::{seq_of, state_code};
 use orchestrator_core::outcome::Leg;
-use orchestrator_core::{Counters, ErrorClass, Failure, Millis, Next, Outcome, TaskState, Timestamp, decide};
+use orchestrator_core::{Counters, ErrorClass, Failure, Json, Millis, Next, Outcome, TaskState, Timestamp, decide};
 use orchestrator_store::{Beat, Held, Settled, Settlement, SweepAsk, Swept};
 use rusqlite::OptionalExtension;
 
-/// What a lease's row tells when it is deleted.
-struct Ended {
-    counters: Counters,
+/// What a lease's row told when it was deleted.
+pub(super) struct Ended {
+    pub counters: Counters,
     spec: i64,
-    lane: i64,
+    pub lane: i64,
     standing: Standing,
-    checkpoint: Option<String>,
+    checkpoint: Option<Json>,
 }
 
 impl Writer<'_> {
@@ -37,31 +39,12 @@ impl Writer<'_> {
 
     /// Ends one attempt if it holds its lease.
     fn end(&mut self, task: i64, attempt: u32, outcome: &Outcome, jitter: f64) -> Result<Settled, Abort> {
-        let ended = self
-            .sql
-            .end_lease
-            .query_row((task, attempt), |row| {
-                Ok(Ended {
-                    counters: Counters { attempt, failures: row.get(0)?, crashes: row.get(1)? },
-                    spec: row.get(2)?,
-                    lane: row.get(3)?,
-                    standing: Standing {
-                        tier: row.get(4)?,
-                        stamp: row.get(5)?,
-                        since: Timestamp::from_millis(row.get(6)?),
-                    },
-                    checkpoint: row.get(7)?,
-                })
-            })
-            .optional()?;
-        let Some(ended) = ended else { return Ok(Settled::Stale) };
-        self.cache.vacate(ended.lane);
-        self.changes.wake = true;
+        let Some(ended) = self.end_lease(task, attempt)? else { return Ok(Settled::Stale) };
         let spec = self.cache.specs[&ended.spec].clone();
         let decision = decide(&spec, ended.counters, outcome, self.now, jitter);
         let (lane, checkpoint) = match outcome {
             Outcome::Continue(Leg { checkpoint, limits, .. }) => {
-                (self.lane_id(&spec, limits)?, Some(checkpoint.as_str().to_owned()))
+                (self.lane_id(&spec, limits)?, Some(checkpoint.clone()))
             }
             _ => (ended.lane, ended.checkpoint),
         };
@@ -74,7 +57,7 @@ impl Writer<'_> {
             }
             _ => {}
         }
-        let who = Traveller { task, counters: decision.counters, checkpoint: checkpoint.as_deref() };
+        let who = Traveller { task, counters: decision.counters, checkpoint: checkpoint.as_ref() };
         let (due, dead) = match decision.next {
             Next::Requeue => {
                 let lane = self.cache.lane(lane);
@@ -87,7 +70,7 @@ impl Writer<'_> {
             }
             Next::End(state, dead) => {
                 let output = match outcome {
-                    Outcome::Completed(output) | Outcome::Skipped(output) => Some(output.as_str()),
+                    Outcome::Completed(output) | Outcome::Skipped(output) => Some(output.clone()),
                     _ => None,
                 };
                 self.finish(task, state, decision.counters, lane, output)?;
@@ -103,6 +86,32 @@ impl Writer<'_> {
         Ok(Settled::Applied { state, due, dead })
     }
 
+    /// Takes the lease from an attempt, if it holds one, and its slots with it.
+    pub(super) fn end_lease(&mut self, task: i64, attempt: u32) -> Result<Option<Ended>, Abort> {
+        let ended = self
+            .sql
+            .lease_row
+            .query_row((task, attempt), |row| {
+                Ok(Ended {
+                    counters: Counters { attempt, failures: row.get(0)?, crashes: row.get(1)? },
+                    spec: row.get(2)?,
+                    lane: row.get(3)?,
+                    standing: Standing {
+                        tier: row.get(4)?,
+                        stamp: row.get(5)?,
+                        since: Timestamp::from_millis(row.get(6)?),
+                    },
+                    checkpoint: json(row, 7)?,
+                })
+            })
+            .optional()?;
+        let Some(ended) = ended else { return Ok(None) };
+        self.sql.delete_lease.execute([task])?;
+        self.cache.vacate(ended.lane);
+        self.changes.wake = true;
+        Ok(Some(ended))
+    }
+
     /// Writes the end of a task.
     pub(super) fn finish(
         &mut self,
@@ -110,11 +119,12 @@ impl Writer<'_> {
         state: TaskState,
         counters: Counters,
         lane: i64,
-        output: Option<&str>,
+        output: Option<Json>,
     ) -> Result<(), Abort> {
         let Counters { attempt, failures, crashes } = counters;
         let code = state_code(state);
-        self.sql.insert_ended.execute((task, code, self.now.as_millis(), attempt, failures, crashes, lane, output))?;
+        let (at, output) = (self.now.as_millis(), output.map(Text));
+        self.hot.ended.push(EndedIn { task, state: code, at, attempt, failures, crashes, lane, output })?;
         *self.changes.tallies.entry((self.cache.lane(lane).line, code)).or_default() += 1;
         Ok(())
     }

@@ -27,11 +27,11 @@ macro_rules! statements {
 statements! {
     begin, commit, rollback, data_version,
     insert_spec, insert_tenant, insert_lane,
-    insert_job, job_by_seq, insert_idem, find_idem, put_watermark,
-    insert_ready, ready_page, delete_ready_prefix, delete_ready, seek_ready, scan_ready,
+    job_by_seq, insert_idem, find_idem, put_watermark,
+    ready_page, delete_ready_prefix, delete_ready, seek_ready, scan_ready,
     insert_parked, parked_head, parked_row, delete_parked, seek_parked, scan_parked,
     insert_delayed, due_page, delete_due_prefix, delete_delayed, dues, seek_delayed, scan_delayed,
-    insert_lease, end_lease, extend_lease, overdue, lease_by_task,
-    insert_ended, ended_by_task, delete_ended, insert_dead, delete_dead, insert_attempt,
+    lease_row, delete_lease, extend_lease, overdue, lease_by_task,
+    ended_by_task, delete_ended, insert_dead, delete_dead, insert_attempt,
     add_tally, get_fair, put_fair, put_bucket, put_rule, delete_rule, insert_journal,
 }

@@ -1,6 +1,7 @@
 //! Taking jobs in.
 
 use super::Writer;
+use super::bulk::{JobIn, Text};
 use super::keys;
 use super::place::{JobRow, Traveller};
 use crate::error::Abort;
@@ -61,19 +62,19 @@ impl Writer<'_> {
                 standing.stamp
             }
         };
-        self.sql.insert_job.execute((
+        self.hot.jobs.push(JobIn {
             seq,
-            now.as_millis(),
+            created: now.as_millis(),
             spec,
-            lane_id,
+            lane: lane_id,
             tier,
             tenant,
             entry,
-            job.key.as_ref().map(|key| &*key.text),
+            key: job.key.as_ref().map(|key| key.text.clone()),
             bucket,
-            previous.map(|(seq, _)| seq),
-            job.payload.as_str(),
-        ))?;
+            previous: previous.map(|(seq, _)| seq),
+            payload: Text(job.payload.clone()),
+        })?;
         if job.key.is_some() {
             self.keys.add(hash, seq);
         } else {

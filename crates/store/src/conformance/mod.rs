@@ -5,6 +5,7 @@
 //! wall clock: the tests move the store's clock themselves.
 
 mod batches;
+pub mod crash;
 mod examples;
 mod racing;
 mod random;

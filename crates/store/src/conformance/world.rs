@@ -176,6 +176,7 @@ pub(super) fn ask_for(queues: &[&str], handlers: &[&str], slots: u32) -> LeaseAs
         handlers: handlers.iter().map(|name| Arc::from(*name)).collect(),
         slots,
         ttl: TTL,
+        hold: Millis(0),
     }
 }
 

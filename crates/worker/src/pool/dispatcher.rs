@@ -4,6 +4,7 @@ use super::Shared;
 use super::backoff::Backoff;
 use super::settler::{Done, give_back};
 use super::slots::{LONGEST_IN_BUFFER, Room};
+use orchestrator_core::Millis;
 use orchestrator_store::LeaseAsk;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -28,6 +29,7 @@ pub(super) async fn run(shared: Arc<Shared>, done: mpsc::Sender<Done>, rng: fast
             handlers: handlers.clone(),
             slots: room.slots,
             ttl: config.lease_ttl,
+            hold: Millis(0),
         };
         match shared.source.lease(ask, wait, &shared.stopping).await {
             Ok(tasks) => {

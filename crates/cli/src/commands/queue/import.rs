@@ -93,9 +93,7 @@ pub async fn run(args: ImportArgs, globals: &Globals) -> CliResult {
     import.summary.seconds = started.elapsed().as_secs_f64();
     if let Err(error) = result {
         session.out.note(import.summary.text());
-        return Err(
-            error.hint("what is imported stays; import the file again, what is there counts as a duplicate")
-        );
+        return Err(error.and_hint("what is imported stays, and importing the file again is safe"));
     }
     import.tell()
 }

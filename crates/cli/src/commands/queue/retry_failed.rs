@@ -97,7 +97,7 @@ async fn retry(store: &dyn Store, letters: &[DeadLetter], tally: &mut Tally) -> 
     }
     for answer in store.control(commands).await.map_err(|error| {
         CliError::from(error)
-            .hint(format!("{} were retried before; run the command again for the rest", tally.retried))
+            .and_hint(&format!("{} were retried before; run it again for the rest", tally.retried))
     })? {
         match answer {
             Controlled::Done(_) => tally.retried += 1,

@@ -135,6 +135,7 @@ impl Generator {
             handlers,
             slots: self.pick([1, 2, 3, 20]),
             ttl: self.pick([Millis::secs(2), Millis::secs(30), Millis::mins(10)]),
+            hold: Millis(0),
         }
     }
 

@@ -1,2 +1,0 @@
-INSERT INTO ready (line, tier, stamp, task, lane, since, attempt, failures, crashes, checkpoint)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
