@@ -65,7 +65,7 @@ impl SqliteStore {
         let mut conn = Connection::open(path).map_err(at_open)?;
         conn.busy_timeout(options.busy_timeout).map_err(at_open)?;
         schema::configure(&conn).map_err(at_open)?;
-        schema::prepare(&mut conn, path)?;
+        schema::prepare(&mut conn, path, options.busy_timeout)?;
         let ids = Ids::new(salt(&mut conn).map_err(at_open)?);
         // From here on the turn file does the waiting.
         conn.busy_timeout(Duration::ZERO).map_err(at_open)?;
@@ -116,6 +116,8 @@ impl SqliteStore {
         let mailbox = lock(&self.mailbox).clone().ok_or(StoreError::Closed)?;
         let (reply, answer) = oneshot::channel();
         mailbox.send(request(reply)).await.map_err(|_| StoreError::Closed)?;
+        // The writer ends when the last sender is gone: who only waits for an answer must not keep it.
+        drop(mailbox);
         answer.await.map_err(|_| StoreError::Closed)?
     }
 }

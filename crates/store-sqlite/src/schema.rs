@@ -2,8 +2,10 @@
 
 use crate::error;
 use orchestrator_store::{StoreError, StoreResult};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Marks the file as ours (`PRAGMA application_id`): "orch".
 const APPLICATION_ID: i64 = 0x6F72_6368;
@@ -19,19 +21,22 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 
 /// Sets what must be set on every connection.
 pub fn configure(conn: &Connection) -> rusqlite::Result<()> {
+    // Else a statement with a bound LIMIT is parsed and planned anew whenever the limit changes.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.execute_batch(
         "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -65536; PRAGMA foreign_keys = OFF;",
     )
 }
 
-/// Brings the file to the current version; refuses what is not ours or is newer.
-pub fn prepare(conn: &mut Connection, path: &Path) -> StoreResult<()> {
+/// Brings the file to the current version; refuses what is not ours or is newer. Waits for other
+/// processes that do the same for as long as `patience`.
+pub fn prepare(conn: &mut Connection, path: &Path, patience: Duration) -> StoreResult<()> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         return Err(StoreError::Invalid(format!("SQLite {} is too old: it can corrupt a WAL", rusqlite::version())));
     }
     let at_open = |e| error::at_open(path, e);
     check(conn, path)?;
-    conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(at_open)?;
+    use_wal(conn, patience).map_err(at_open)?;
     if version(conn).map_err(at_open)? == VERSION {
         return Ok(());
     }
@@ -46,9 +51,27 @@ pub fn prepare(conn: &mut Connection, path: &Path) -> StoreResult<()> {
     tx.commit().map_err(at_open)
 }
 
+/// Gives the file a write-ahead log. For this lock SQLite does not wait by itself, so processes that
+/// make a file together have to.
+fn use_wal(conn: &Connection, patience: Duration) -> rusqlite::Result<()> {
+    let start = Instant::now();
+    loop {
+        match conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())) {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && start.elapsed() < patience =>
+            {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            done => return done,
+        }
+    }
+}
+
 fn check(conn: &Connection, path: &Path) -> StoreResult<()> {
     let at_open = |e| error::at_open(path, e);
-    let found = version(conn).map_err(at_open)?;
+    // One snapshot: another process may be making the tables at this moment.
+    let conn = conn.unchecked_transaction().map_err(at_open)?;
+    let found = version(&conn).map_err(at_open)?;
     let id: i64 = conn.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(at_open)?;
     let table: Option<String> = conn
         .query_row("SELECT name FROM sqlite_schema WHERE type = 'table' LIMIT 1", [], |row| row.get(0))

@@ -230,7 +230,7 @@ pub static SETTINGS: &[Setting] = &[
         env: &["ORCHESTRATOR_HTTP_TIMEOUT"],
         default: "30s",
         kind: Kind::Span,
-        doc: "How long to wait for the other side: to connect, and between two pieces of an answer.",
+        doc: "How long the http handler waits for a whole answer, and the download handler for the next piece of one.",
         set: |c, t| put(&mut c.http.timeout, span(t)),
     },
     Setting {

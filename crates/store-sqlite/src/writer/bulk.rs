@@ -10,7 +10,7 @@ const CHUNK: usize = 16;
 
 /// A row of a hot table.
 pub trait Row {
-    /// `INSERT INTO table (columns)`.
+    /// `INSERT INTO table (columns)`, or with another way to treat conflicts.
     const INTO: &'static str;
     /// How many columns.
     const COLUMNS: usize;
@@ -76,7 +76,7 @@ fn insert<R: Row>(statement: &mut Statement<'_>, rows: &[R]) -> rusqlite::Result
 
 /// Defines a row: its table and its columns, which are its fields.
 macro_rules! rows {
-    ($($(#[$doc:meta])* $name:ident in $table:literal { $($field:ident: $type:ty,)* })*) => {
+    ($($(#[$doc:meta])* $name:ident = $insert:literal { $($field:ident: $type:ty,)* })*) => {
         $(
             $(#[$doc])*
             #[allow(missing_docs, reason = "the fields are the columns, which the schema describes")]
@@ -84,7 +84,7 @@ macro_rules! rows {
 
             impl Row for $name {
                 const INTO: &'static str =
-                    concat!("INSERT INTO ", $table, " (", rows!(@list $($field)*), ")");
+                    concat!($insert, " (", rows!(@list $($field)*), ")");
                 const COLUMNS: usize = [$(stringify!($field)),*].len();
 
                 fn bind(&self, put: &mut dyn FnMut(&dyn ToSql) -> rusqlite::Result<()>) -> rusqlite::Result<()> {
@@ -99,27 +99,30 @@ macro_rules! rows {
 
 rows! {
     /// A row of `jobs`.
-    JobIn in "jobs" {
+    JobIn = "INSERT INTO jobs" {
         seq: i64, created: i64, spec: i64, lane: i64, tier: u8, tenant: i64, entry: i64,
         key: Option<Arc<str>>, bucket: Option<i64>, previous: Option<i64>, payload: Text,
     }
 
     /// A row of `ready`.
-    ReadyIn in "ready" {
+    ReadyIn = "INSERT INTO ready" {
         line: i64, tier: u8, stamp: i64, task: i64, lane: i64, since: i64,
         attempt: u32, failures: u32, crashes: u32, checkpoint: Option<Text>,
     }
 
     /// A row of `leases`.
-    LeaseIn in "leases" {
+    LeaseIn = "INSERT INTO leases" {
         task: i64, attempt: u32, failures: u32, crashes: u32, spec: i64, lane: i64, tier: u8, stamp: i64,
         since: i64, started: i64, expires: i64, times_out: Option<i64>, worker: Arc<str>, checkpoint: Option<Text>,
     }
 
     /// A row of `ended`.
-    EndedIn in "ended" {
+    EndedIn = "INSERT INTO ended" {
         task: i64, state: u8, at: i64, attempt: u32, failures: u32, crashes: u32, lane: i64, output: Option<Text>,
     }
+
+    /// A row of `idem`. One that was moved before a crash is moved again.
+    IdemIn = "INSERT OR IGNORE INTO idem" { hash: i64, job: i64, }
 }
 
 /// JSON as a value of a column.
@@ -137,6 +140,7 @@ pub struct Hot<'c> {
     pub ready: Bulk<'c, ReadyIn>,
     pub leases: Bulk<'c, LeaseIn>,
     pub ended: Bulk<'c, EndedIn>,
+    pub idem: Bulk<'c, IdemIn>,
 }
 
 impl<'c> Hot<'c> {
@@ -147,6 +151,7 @@ impl<'c> Hot<'c> {
             ready: Bulk::prepare(conn)?,
             leases: Bulk::prepare(conn)?,
             ended: Bulk::prepare(conn)?,
+            idem: Bulk::prepare(conn)?,
         })
     }
 
@@ -155,7 +160,8 @@ impl<'c> Hot<'c> {
         self.jobs.flush()?;
         self.ready.flush()?;
         self.leases.flush()?;
-        self.ended.flush()
+        self.ended.flush()?;
+        self.idem.flush()
     }
 
     /// Forgets what waits: its transaction was rolled back.
@@ -164,5 +170,6 @@ impl<'c> Hot<'c> {
         self.ready.forget();
         self.leases.forget();
         self.ended.forget();
+        self.idem.forget();
     }
 }

@@ -7,6 +7,7 @@
 //! memory every job after it, and a look-up asks both. The newest job with a key is the one that
 //! has it, so nothing is ever deleted here.
 
+use super::bulk::{Bulk, IdemIn};
 use orchestrator_core::TaskSpec;
 use rusqlite::{Connection, OptionalExtension, Statement};
 use rustc_hash::FxHashMap;
@@ -16,8 +17,7 @@ use std::hash::Hasher;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// How many hashes gather in memory before they are moved. It bounds the memory, and the time to
-/// read the tail when the file is opened.
+/// How many hashes gather in memory at least before they are moved.
 const MERGE_AT: usize = 1 << 17;
 /// How many are moved per commit.
 const SLICE: usize = 1 << 13;
@@ -94,10 +94,16 @@ impl Keys {
         Ok(jobs)
     }
 
+    /// How many hashes gather before they are moved: a part of what was moved already, so that each
+    /// move, which touches every page of `idem`, is paid for by more jobs as `idem` grows.
+    fn merge_at(&self) -> usize {
+        MERGE_AT.max(usize::try_from(self.watermark / 8).unwrap_or(usize::MAX))
+    }
+
     /// Moves a slice into `idem`, if enough has gathered. Answers with the new watermark when a
     /// move is complete.
-    pub fn merge_slice(&mut self, insert_idem: &mut Statement<'_>) -> rusqlite::Result<Option<i64>> {
-        if self.merge.is_none() && self.recent.len() >= MERGE_AT {
+    pub fn merge_slice(&mut self, idem: &mut Bulk<'_, IdemIn>) -> rusqlite::Result<Option<i64>> {
+        if self.merge.is_none() && self.recent.len() >= self.merge_at() {
             self.merge = Some(Merge { upto: self.known, at: Bound::Unbounded });
         }
         let Some(merge) = &mut self.merge else { return Ok(None) };
@@ -109,9 +115,10 @@ impl Keys {
             .copied()
             .collect();
         for entry in &slice {
-            insert_idem.execute(*entry)?;
+            idem.push(IdemIn { hash: entry.0, job: entry.1 })?;
             self.recent.remove(entry);
         }
+        idem.flush()?;
         match slice.last() {
             Some(last) if slice.len() == SLICE => {
                 merge.at = Bound::Excluded(*last);

@@ -180,7 +180,7 @@ impl Writer<'_> {
         let mut orphans = vec![];
         let grants = answers.held.into_iter().chain(std::iter::repeat_with(LeaseGrant::default));
         for (held, grant) in std::mem::take(&mut self.held).into_iter().zip(grants) {
-            if grant.tasks.is_empty() {
+            if grant.tasks.is_empty() && grant.next_at.is_none() {
                 self.held.push(held);
             } else {
                 orphans.extend(undelivered(held.reply.send(Ok(grant))));
@@ -249,11 +249,14 @@ impl Writer<'_> {
         Ok(Answers { requests, held })
     }
 
-    /// Tries the held asks again, now that something has changed.
+    /// Tries the held asks again, now that something has changed. Each gets a grant, in order: one whose
+    /// asker has gone an empty one.
     fn serve_held(&mut self) -> Result<Vec<LeaseGrant>, Abort> {
         let asks = std::mem::take(&mut self.held);
-        let open = asks.iter().filter(|held| !held.reply.is_closed());
-        let grants = open.map(|held| self.lease(&held.ask)).collect();
+        let serve = |held: &HeldAsk| {
+            if held.reply.is_closed() { Ok(LeaseGrant::default()) } else { self.lease(&held.ask) }
+        };
+        let grants = asks.iter().map(serve).collect();
         self.held = asks;
         grants
     }
@@ -297,7 +300,7 @@ impl Writer<'_> {
                 key.bucket_moved = false;
             }
         }
-        if let Some(watermark) = self.keys.merge_slice(&mut self.sql.insert_idem)? {
+        if let Some(watermark) = self.keys.merge_slice(&mut self.hot.idem)? {
             self.sql.put_watermark.execute([watermark])?;
         }
         if !self.changes.events.is_empty() {

@@ -27,7 +27,7 @@ macro_rules! statements {
 statements! {
     begin, commit, rollback, data_version,
     insert_spec, insert_tenant, insert_lane,
-    job_by_seq, insert_idem, find_idem, put_watermark,
+    job_by_seq, find_idem, put_watermark,
     ready_page, delete_ready_prefix, delete_ready, seek_ready, scan_ready,
     insert_parked, parked_head, parked_row, delete_parked, seek_parked, scan_parked,
     insert_delayed, due_page, delete_due_prefix, delete_delayed, dues, seek_delayed, scan_delayed,

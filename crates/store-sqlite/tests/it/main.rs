@@ -2,6 +2,9 @@
 //! processes, and everything that can be wrong with a file or a disk.
 
 mod crash;
+mod disk;
+mod faults;
+mod held;
 mod keys;
 mod plans;
 mod processes;

@@ -1,7 +1,8 @@
 //! How SQLite goes about each statement: by seeks into the primary keys. What reads a whole table
 //! does so by name, and with a reason.
 
-use orchestrator_store_sqlite::{Options, SqliteStore};
+use crate::support::{open, scratch};
+use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
 use rusqlite::{Connection, StatementStatus};
 use std::collections::BTreeMap;
@@ -55,17 +56,21 @@ const SEEKS: &[(&str, &[&str])] = &[
     ("delete_due_prefix", &["SEARCH delayed USING PRIMARY KEY ((due,task)<(?,?))"]),
     ("parked_head", &["SEARCH parked USING PRIMARY KEY (lane=? AND tier=?)"]),
     ("find_idem", &["SEARCH idem USING PRIMARY KEY (hash=?)"]),
-    ("end_lease", &["SEARCH leases USING INTEGER PRIMARY KEY (rowid=?)"]),
+    ("lease_row", &["SEARCH leases USING INTEGER PRIMARY KEY (rowid=?)"]),
+    ("delete_lease", &["SEARCH leases USING INTEGER PRIMARY KEY (rowid=?)"]),
     ("extend_lease", &["SEARCH leases USING INTEGER PRIMARY KEY (rowid=?)"]),
     ("job_by_seq", &["SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"]),
 ];
 
-/// An empty database of the current schema, and the directory that it lives in.
+/// An empty database of the current schema, and the directory that it lives in. Plans are made as
+/// for the writer: without a look at what is bound.
 fn migrated() -> (tempfile::TempDir, Connection) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let path = dir.path().join("plans.db");
-    SqliteStore::open(&path, Options::default()).unwrap().close();
-    (dir, Connection::open(&path).unwrap())
+    open(&path).close();
+    let conn = Connection::open(&path).unwrap();
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).unwrap();
+    (dir, conn)
 }
 
 /// Every statement that lies in `sql/`, by name.

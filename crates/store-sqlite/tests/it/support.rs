@@ -35,6 +35,7 @@ pub fn ask(slots: u32) -> LeaseAsk {
         handlers: vec!["work".into()],
         slots,
         ttl: Millis::mins(10),
+        hold: Millis(0),
     }
 }
 

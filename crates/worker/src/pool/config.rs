@@ -85,6 +85,8 @@ pub struct Report {
     pub spec: Arc<TaskSpec>,
     /// The limits whose slots it held.
     pub limits: Limits,
+    /// How many attempts of the task had failed before this one.
+    pub failures: u32,
     /// How long the handler ran; zero if the task was given back before it started.
     pub took: Duration,
     /// What went wrong, where the attempt failed.

@@ -37,6 +37,7 @@ pub(super) struct About {
     key: Option<Arc<str>>,
     spec: Arc<TaskSpec>,
     limits: Limits,
+    failures: u32,
     took: Duration,
 }
 
@@ -46,6 +47,7 @@ impl About {
             key: leased.key.clone(),
             spec: leased.spec.clone(),
             limits: leased.limits.clone(),
+            failures: leased.counters.failures,
             took: Duration::ZERO,
         }
     }
@@ -135,6 +137,7 @@ impl Settler<'_> {
             key: about.key.clone(),
             spec: about.spec.clone(),
             limits: about.limits.clone(),
+            failures: about.failures,
             took: about.took,
             failure,
             settled: *settled,

@@ -199,7 +199,7 @@ fn as_json(answer: &Submitted, job: Option<&JobView>) -> Value {
     };
     let mut value = json!({ "result": result, "job": answer.id(), "state": job.map_or(state, |job| job.state), "previous": previous });
     if let Some(job) = job {
-        value["attempts"] = json!(job.task.counters.attempt);
+        value["failures"] = json!(job.task.counters.failures);
         value["output"] = json!(job.task.output);
         value["error"] = json!(job.history.last().map(|attempt| &attempt.message));
     }

@@ -94,7 +94,7 @@ fn failed_job(outcome: &Outcome) -> Option<FailedJob> {
         job: outcome.held.task.job.to_string(),
         artifact_id: outcome.key.as_deref().map(str::to_owned),
         handler: outcome.spec.handler.to_string(),
-        attempts: outcome.held.attempt,
+        attempts: outcome.failures + 1,
         reason: reason.to_string(),
         error: outcome.failure.as_ref().map(ToString::to_string).unwrap_or_default(),
     })

@@ -105,6 +105,8 @@ fn pool_config(session: &Session, plan: &Plan, settlements: &Settlements) -> Poo
         lease_ttl: queue.lease_ttl,
         heartbeat: queue.heartbeat,
         grace: queue.grace,
+        // Longer than the `command` handler gives a program between the request to end and its kill.
+        cancel_grace: Millis::secs(6),
         on_settled: Some(settlements.listener()),
         ..PoolConfig::new(WorkerId::new(worker_name()))
     }

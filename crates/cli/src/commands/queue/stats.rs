@@ -32,6 +32,7 @@ pub struct StatsArgs {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Counts {
     queued: u64,
+    /// Those of the queued that wait for room under a limit.
     parked: u64,
     scheduled: u64,
     retrying: u64,
@@ -63,7 +64,7 @@ impl Counts {
             *sum = [*sum, age].into_iter().flatten().reduce(f64::max);
         };
         for line in lines {
-            sum.queued += line.ready;
+            sum.queued += line.ready + line.parked;
             sum.parked += line.parked;
             sum.scheduled += line.scheduled;
             sum.retrying += line.retrying;
@@ -127,7 +128,7 @@ fn state_table(counts: &Counts, paint: impl Fn(Paint, &str) -> String) -> String
         |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), |s| age(Millis((s * 1000.0) as u64)));
     let rows = [
         ("queued", counts.queued, shown(counts.oldest_queued), true, ""),
-        ("parked", counts.parked, shown(None), false, "→ orchestrator limits list"),
+        ("  parked", counts.parked, shown(None), false, "→ orchestrator limits list"),
         ("scheduled", counts.scheduled, shown(None), false, ""),
         ("retrying", counts.retrying, shown(None), false, ""),
         ("in_progress", counts.in_progress, shown(counts.oldest_in_progress), true, ""),
