@@ -15,7 +15,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// What the pure core may not even indirectly ask for.
-const NOT_IN_CORE: &[&str] = &["tokio", "rusqlite", "reqwest", "fastrand", "rand", "jiff", "chrono", "async-trait"];
+const NOT_IN_CORE: &[&str] =
+    &["tokio", "rusqlite", "reqwest", "fastrand", "rand", "jiff", "chrono", "async-trait"];
 
 #[test]
 fn the_arrows_point_one_way() {
@@ -26,23 +27,32 @@ fn the_arrows_point_one_way() {
     for entry in std::fs::read_dir(&crates).unwrap() {
         let dir = entry.unwrap().path();
         let name = dir.file_name().unwrap().to_string_lossy().into_owned();
-        let allowed = allowed.get(name.as_str()).unwrap_or_else(|| panic!("crates/{name} is not in the table"));
+        let allowed =
+            allowed.get(name.as_str()).unwrap_or_else(|| panic!("crates/{name} is not in the table"));
         for used in dependencies(&dir) {
             if let Some(ours) = used.strip_prefix("orchestrator-") {
                 assert!(allowed.contains(ours), "crates/{name} must not use crates/{ours}");
             }
             assert!(name != "core" || !NOT_IN_CORE.contains(&used.as_str()), "the core is pure: no {used}");
             let backend = used == "rusqlite";
-            assert!(!backend || ["store-sqlite", "cli"].contains(&name.as_str()), "{name} must not name a backend");
+            assert!(
+                !backend || ["store-sqlite", "cli"].contains(&name.as_str()),
+                "{name} must not name a backend"
+            );
         }
         seen.insert(name);
     }
-    assert_eq!(seen, allowed.keys().map(|name| name.to_string()).collect(), "a crate of the table is missing");
+    assert_eq!(
+        seen,
+        allowed.keys().map(|name| name.to_string()).collect(),
+        "a crate of the table is missing"
+    );
 }
 
 fn dependencies(dir: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(dir.join("Cargo.toml")).unwrap();
     let manifest: toml::Table = text.parse().unwrap();
-    let table = manifest.get("dependencies").and_then(toml::Value::as_table).expect("every crate has dependencies");
+    let table =
+        manifest.get("dependencies").and_then(toml::Value::as_table).expect("every crate has dependencies");
     table.keys().cloned().collect()
 }

@@ -46,7 +46,9 @@ impl DeadReason {
 
     /// The reason that a word names.
     pub fn from_word(word: &str) -> Option<Self> {
-        [DeadReason::Final, DeadReason::Exhausted, DeadReason::Poison].into_iter().find(|r| r.as_str() == word)
+        [DeadReason::Final, DeadReason::Exhausted, DeadReason::Poison]
+            .into_iter()
+            .find(|r| r.as_str() == word)
     }
 }
 
@@ -93,7 +95,13 @@ pub fn waiting_state(counters: &Counters) -> TaskState {
 }
 
 /// Decides what becomes of a task whose attempt had this outcome. `jitter` is in `[0, 1)`.
-pub fn decide(spec: &TaskSpec, counters: Counters, outcome: &Outcome, now: Timestamp, jitter: f64) -> Decision {
+pub fn decide(
+    spec: &TaskSpec,
+    counters: Counters,
+    outcome: &Outcome,
+    now: Timestamp,
+    jitter: f64,
+) -> Decision {
     let keep = |next| Decision { next, counters };
     match outcome {
         Outcome::Completed(_) => keep(Next::End(TaskState::Completed, None)),

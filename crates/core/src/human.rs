@@ -100,9 +100,16 @@ mod tests {
 
     #[test]
     fn spans_read_as_people_write_them() {
-        for (text, ms) in
-            [("30s", 30_000), ("5m", 300_000), ("24h", 86_400_000), ("1h30m", 5_400_000), ("250ms", 250), ("7", 7000), ("1.5s", 1500), ("2d", 172_800_000)]
-        {
+        for (text, ms) in [
+            ("30s", 30_000),
+            ("5m", 300_000),
+            ("24h", 86_400_000),
+            ("1h30m", 5_400_000),
+            ("250ms", 250),
+            ("7", 7000),
+            ("1.5s", 1500),
+            ("2d", 172_800_000),
+        ] {
             assert_eq!(parse_span(text), Ok(Millis(ms)), "{text}");
         }
         for text in ["", "fast", "5 minutes", "-3s", "5x", "99999999999999999999s", "1..2s"] {
@@ -112,7 +119,9 @@ mod tests {
 
     #[test]
     fn sizes_read_as_people_write_them() {
-        for (text, bytes) in [("512", 512), ("64KB", 64_000), ("10MB", 10_000_000), ("64KiB", 65_536), ("2 GB", 2_000_000_000)] {
+        for (text, bytes) in
+            [("512", 512), ("64KB", 64_000), ("10MB", 10_000_000), ("64KiB", 65_536), ("2 GB", 2_000_000_000)]
+        {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");
         }
         for text in ["", "MB", "1.5MB", "10 parsecs", "99999999999GB"] {

@@ -93,7 +93,9 @@ impl NewJob {
     /// Everything that is wrong with it, all at once.
     pub fn problems(&self, max_payload: usize) -> Vec<FieldError> {
         let mut found = vec![];
-        for (field, name) in [("tenant", &self.tenant), ("queue", &self.spec.queue), ("handler", &self.spec.handler)] {
+        for (field, name) in
+            [("tenant", &self.tenant), ("queue", &self.spec.queue), ("handler", &self.spec.handler)]
+        {
             if !is_name(name) {
                 let shown: String = name.chars().take(40).collect();
                 found.push(FieldError::new(

@@ -68,7 +68,9 @@ impl fmt::Debug for LimitKey {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadLimit {
     /// Not `kind:name`.
-    #[error("{0:?} is not a limit key; write it as kind:name, such as host:example.org (at most {MAX_KEY_LEN} bytes, kind of a-z, 0-9, _ and -)")]
+    #[error(
+        "{0:?} is not a limit key; write it as kind:name, such as host:example.org (at most {MAX_KEY_LEN} bytes, kind of a-z, 0-9, _ and -)"
+    )]
     Key(String),
     /// Too many keys on one task.
     #[error("{0} limit keys on one task; at most {MAX_KEYS} can be stacked")]

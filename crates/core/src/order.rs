@@ -120,7 +120,8 @@ mod tests {
             line.push((place.stamp, "small", n));
         }
         line.sort();
-        let next_twenty: Vec<_> = line.iter().skip(served as usize).take(20).map(|(_, tenant, _)| *tenant).collect();
+        let next_twenty: Vec<_> =
+            line.iter().skip(served as usize).take(20).map(|(_, tenant, _)| *tenant).collect();
         assert_eq!(next_twenty.iter().filter(|t| **t == "small").count(), 10);
     }
 

@@ -178,9 +178,17 @@ mod tests {
 
     #[test]
     fn classes_follow_http() {
-        for (status, retryable) in
-            [(429, true), (502, true), (503, true), (504, true), (408, true), (404, false), (400, false), (500, false), (401, false)]
-        {
+        for (status, retryable) in [
+            (429, true),
+            (502, true),
+            (503, true),
+            (504, true),
+            (408, true),
+            (404, false),
+            (400, false),
+            (500, false),
+            (401, false),
+        ] {
             assert_eq!(ErrorClass::of_http_status(status).is_retryable(), retryable, "{status}");
         }
     }

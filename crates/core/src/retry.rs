@@ -20,7 +20,13 @@ pub struct RetryPolicy {
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        RetryPolicy { max_retries: 3, initial: Millis::secs(1), base: 2, max: Millis::secs(60), jitter_percent: 50 }
+        RetryPolicy {
+            max_retries: 3,
+            initial: Millis::secs(1),
+            base: 2,
+            max: Millis::secs(60),
+            jitter_percent: 50,
+        }
     }
 }
 

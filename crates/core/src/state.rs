@@ -157,7 +157,9 @@ impl JobState {
     pub const fn of_only_task(task: TaskState, started: bool) -> JobState {
         match task {
             TaskState::Pending | TaskState::Queued if !started => JobState::Pending,
-            TaskState::Pending | TaskState::Queued | TaskState::Running | TaskState::Retrying => JobState::Running,
+            TaskState::Pending | TaskState::Queued | TaskState::Running | TaskState::Retrying => {
+                JobState::Running
+            }
             TaskState::Completed | TaskState::Skipped => JobState::Completed,
             TaskState::Failed => JobState::Failed,
             TaskState::TimedOut => JobState::TimedOut,
@@ -181,7 +183,12 @@ impl TaskState {
 
 /// Both tables as one Markdown page with Mermaid diagrams: the text of `docs/states.md`.
 pub fn diagram() -> String {
-    fn chart<S: Copy + PartialEq + fmt::Display>(title: &str, first: S, ends: &[S], moves: &[Move<S>]) -> String {
+    fn chart<S: Copy + PartialEq + fmt::Display>(
+        title: &str,
+        first: S,
+        ends: &[S],
+        moves: &[Move<S>],
+    ) -> String {
         let mut text = format!("## {title}\n\n```mermaid\nstateDiagram-v2\n    [*] --> {first}\n");
         for (from, why, to) in moves {
             text.push_str(&format!("    {from} --> {to}: {why}\n"));
@@ -229,7 +236,10 @@ mod tests {
     #[test]
     fn every_state_but_the_first_can_be_reached_and_every_live_one_left() {
         for state in TaskState::ALL {
-            assert!(*state == TaskState::Pending || TASK_MOVES.iter().any(|(_, _, to)| to == state), "{state}");
+            assert!(
+                *state == TaskState::Pending || TASK_MOVES.iter().any(|(_, _, to)| to == state),
+                "{state}"
+            );
             assert!(state.is_terminal() || TASK_MOVES.iter().any(|(from, _, _)| from == state), "{state}");
         }
         for state in JobState::ALL {

@@ -111,7 +111,9 @@ impl<'de> Deserialize<'de> for Millis {
                 secs.checked_mul(1000).map(Millis).ok_or_else(|| E::custom("span too long"))
             }
             fn visit_i64<E: serde::de::Error>(self, secs: i64) -> Result<Millis, E> {
-                u64::try_from(secs).map_err(|_| E::custom("a span cannot be negative")).and_then(|s| self.visit_u64(s))
+                u64::try_from(secs)
+                    .map_err(|_| E::custom("a span cannot be negative"))
+                    .and_then(|s| self.visit_u64(s))
             }
             fn visit_f64<E: serde::de::Error>(self, secs: f64) -> Result<Millis, E> {
                 if secs.is_finite() && (0.0..1e12).contains(&secs) {

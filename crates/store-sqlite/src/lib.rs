@@ -15,8 +15,8 @@ use async_trait::async_trait;
 use ids::{Ids, SALT_BITS};
 use orchestrator_core::{Millis, NewJob};
 use orchestrator_store::{
-    Beat, Clock, Command, Controlled, Held, LeaseAsk, LeaseGrant, LimitChange, Settled, Settlement, Store, StoreError,
-    StoreResult, Submitted, SweepAsk, Swept, SystemClock,
+    Beat, Clock, Command, Controlled, Held, LeaseAsk, LeaseGrant, LimitChange, Settled, Settlement, Store,
+    StoreError, StoreResult, Submitted, SweepAsk, Swept, SystemClock,
 };
 use read::Readers;
 use rusqlite::{Connection, OptionalExtension};
@@ -112,7 +112,10 @@ impl SqliteStore {
         self.readers.close();
     }
 
-    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<StoreResult<T>>) -> Request) -> StoreResult<T> {
+    async fn ask<T>(
+        &self,
+        request: impl FnOnce(oneshot::Sender<StoreResult<T>>) -> Request,
+    ) -> StoreResult<T> {
         let mailbox = lock(&self.mailbox).clone().ok_or(StoreError::Closed)?;
         let (reply, answer) = oneshot::channel();
         mailbox.send(request(reply)).await.map_err(|_| StoreError::Closed)?;

@@ -32,7 +32,10 @@ pub fn configure(conn: &Connection) -> rusqlite::Result<()> {
 /// processes that do the same for as long as `patience`.
 pub fn prepare(conn: &mut Connection, path: &Path, patience: Duration) -> StoreResult<()> {
     if rusqlite::version_number() < OLDEST_SQLITE {
-        return Err(StoreError::Invalid(format!("SQLite {} is too old: it can corrupt a WAL", rusqlite::version())));
+        return Err(StoreError::Invalid(format!(
+            "SQLite {} is too old: it can corrupt a WAL",
+            rusqlite::version()
+        )));
     }
     let at_open = |e| error::at_open(path, e);
     check(conn, path)?;
@@ -58,7 +61,8 @@ fn use_wal(conn: &Connection, patience: Duration) -> rusqlite::Result<()> {
     loop {
         match conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())) {
             Err(error)
-                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && start.elapsed() < patience =>
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && start.elapsed() < patience =>
             {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -83,7 +87,9 @@ fn check(conn: &Connection, path: &Path) -> StoreResult<()> {
             path: path.to_owned(),
             detail: format!("it is a SQLite database of another program (it has a table {table:?})"),
         }),
-        Some(_) if found > VERSION => Err(StoreError::NewerSchema { path: path.to_owned(), found, known: VERSION }),
+        Some(_) if found > VERSION => {
+            Err(StoreError::NewerSchema { path: path.to_owned(), found, known: VERSION })
+        }
         Some(_) => Ok(()),
     }
 }

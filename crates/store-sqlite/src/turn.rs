@@ -29,7 +29,8 @@ impl Turn {
 
     /// Queues, then calls `begin` until it does not say busy.
     pub fn take(&self, mut begin: impl FnMut() -> rusqlite::Result<()>) -> Result<(), Abort> {
-        let waiting = Waiting { since: Instant::now(), timeout: self.timeout, pause: Duration::from_micros(50) };
+        let waiting =
+            Waiting { since: Instant::now(), timeout: self.timeout, pause: Duration::from_micros(50) };
         let mut queueing = waiting.clone();
         loop {
             match self.file.try_lock() {

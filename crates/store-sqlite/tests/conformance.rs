@@ -47,9 +47,15 @@ async fn examples() {
     conformance::examples(&Files::new()).await;
 }
 
+/// In two halves, which run beside each other.
 #[tokio::test]
 async fn random_sequences() {
-    conformance::random_sequences(&Files::new(), 300, 50, 1).await;
+    conformance::random_sequences(&Files::new(), 200, 50, 1).await;
+}
+
+#[tokio::test]
+async fn more_random_sequences() {
+    conformance::random_sequences(&Files::new(), 200, 50, 1_000_001).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,9 +2,12 @@
 
 use crate::ids::{Ids, index_of, pack, seq_of, state_of};
 use orchestrator_core::{
-    Counters, DeadReason, ErrorClass, JobId, JobState, Json, Limits, Priority, TaskState, Timestamp, WorkerId, decide,
+    Counters, DeadReason, ErrorClass, JobId, JobState, Json, Limits, Priority, TaskState, Timestamp,
+    WorkerId, decide,
 };
-use orchestrator_store::{AttemptEnd, AttemptRecord, DeadLetter, JobFilter, JobView, LineFilter, Page, TaskView};
+use orchestrator_store::{
+    AttemptEnd, AttemptRecord, DeadLetter, JobFilter, JobView, LineFilter, Page, TaskView,
+};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -40,23 +43,31 @@ pub fn list(conn: &Connection, ids: Ids, filter: &JobFilter, page: Page) -> rusq
 }
 
 /// A page of dead letters in order of their jobs.
-pub fn dead_letters(conn: &Connection, ids: Ids, filter: &LineFilter, page: Page) -> rusqlite::Result<Vec<DeadLetter>> {
+pub fn dead_letters(
+    conn: &Connection,
+    ids: Ids,
+    filter: &LineFilter,
+    page: Page,
+) -> rusqlite::Result<Vec<DeadLetter>> {
     let after = page.after.map_or(Some(0), |id| ids.seq(id)).map_or(i64::MAX, |seq| pack(seq, 0));
     let mut statement = conn.prepare_cached(DEAD)?;
-    let rows = statement.query_map((after, filter.queue.as_deref(), filter.handler.as_deref(), page.limit), |row| {
-        let task: i64 = row.get(0)?;
-        let reason: String = row.get(6)?;
-        Ok(DeadLetter {
-            job: ids.job(Timestamp::from_millis(row.get(1)?), seq_of(task)),
-            key: row.get::<_, Option<String>>(2)?.map(Into::into),
-            queue: row.get::<_, String>(3)?.into(),
-            handler: row.get::<_, String>(4)?.into(),
-            at: Timestamp::from_millis(row.get(5)?),
-            reason: DeadReason::from_word(&reason).ok_or_else(|| unreadable(6, &reason))?,
-            counters: Counters { attempt: row.get(7)?, failures: row.get(8)?, crashes: row.get(9)? },
-            message: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
-        })
-    })?;
+    let rows = statement.query_map(
+        (after, filter.queue.as_deref(), filter.handler.as_deref(), page.limit),
+        |row| {
+            let task: i64 = row.get(0)?;
+            let reason: String = row.get(6)?;
+            Ok(DeadLetter {
+                job: ids.job(Timestamp::from_millis(row.get(1)?), seq_of(task)),
+                key: row.get::<_, Option<String>>(2)?.map(Into::into),
+                queue: row.get::<_, String>(3)?.into(),
+                handler: row.get::<_, String>(4)?.into(),
+                at: Timestamp::from_millis(row.get(5)?),
+                reason: DeadReason::from_word(&reason).ok_or_else(|| unreadable(6, &reason))?,
+                counters: Counters { attempt: row.get(7)?, failures: row.get(8)?, crashes: row.get(9)? },
+                message: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
+            })
+        },
+    )?;
     rows.collect()
 }
 
@@ -66,7 +77,8 @@ fn view(conn: &Connection, ids: Ids, row: &Row<'_>) -> rusqlite::Result<JobView>
     let created = Timestamp::from_millis(row.get("created")?);
     let task = task(conn, row, task_row)?;
     let spec: String = row.get("spec_body")?;
-    let previous: Option<(i64, i64)> = row.get::<_, Option<i64>>("previous")?.zip(row.get("previous_created")?);
+    let previous: Option<(i64, i64)> =
+        row.get::<_, Option<i64>>("previous")?.zip(row.get("previous_created")?);
     Ok(JobView {
         id: ids.task(created, task_row).job,
         state: JobState::of_only_task(task.state, task.counters.attempt > 0),
@@ -179,7 +191,8 @@ pub fn unreadable(column: usize, value: &str) -> rusqlite::Error {
 
 /// Rebuilds the events of one journal row. The creation times of the jobs complete their ids.
 pub fn events(conn: &Connection, ids: Ids, blob: &[u8]) -> rusqlite::Result<Vec<orchestrator_core::Event>> {
-    let raw: Vec<(i64, u32, u8, u32)> = postcard::from_bytes(blob).map_err(|_| unreadable(2, "a journal entry"))?;
+    let raw: Vec<(i64, u32, u8, u32)> =
+        postcard::from_bytes(blob).map_err(|_| unreadable(2, "a journal entry"))?;
     let mut created = conn.prepare_cached("SELECT created FROM jobs WHERE seq = ?1")?;
     let mut events = Vec::with_capacity(raw.len());
     for (seq, index, code, attempt) in raw {

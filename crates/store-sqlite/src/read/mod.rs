@@ -8,6 +8,7 @@ use crate::error::{at_open, at_read};
 use crate::ids::Ids;
 use crate::lock;
 use orchestrator_store::{StoreError, StoreResult};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -58,6 +59,8 @@ impl Readers {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = Connection::open_with_flags(&self.path, flags).map_err(|e| at_open(&self.path, e))?;
         conn.busy_timeout(std::time::Duration::from_secs(10)).map_err(at_read)?;
+        // Else statements are parsed and planned anew whenever other values are bound to them.
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(at_read)?;
         conn.set_prepared_statement_cache_capacity(64);
         Ok(conn)
     }

@@ -99,6 +99,11 @@ pub fn limits(conn: &Connection) -> rusqlite::Result<Vec<LimitView>> {
     }
     Ok(running
         .into_iter()
-        .map(|(key, running)| LimitView { rule: book.rule(&key), origin: origins.get(&key).copied(), key, running })
+        .map(|(key, running)| LimitView {
+            rule: book.rule(&key),
+            origin: origins.get(&key).copied(),
+            key,
+            running,
+        })
         .collect())
 }

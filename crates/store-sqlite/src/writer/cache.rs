@@ -99,8 +99,8 @@ pub struct Cache {
 impl Cache {
     /// Reads everything anew.
     pub fn load(conn: &Connection) -> rusqlite::Result<Cache> {
-        let mut cache = Cache::default();
-        cache.last_seq = conn.query_row("SELECT ifnull(max(seq), 0) FROM jobs", [], |row| row.get(0))?;
+        let last_seq = conn.query_row("SELECT ifnull(max(seq), 0) FROM jobs", [], |row| row.get(0))?;
+        let mut cache = Cache { last_seq, ..Cache::default() };
         each(conn, "SELECT id, body FROM specs", |row| {
             let (id, body): (i64, String) = (row.get(0)?, row.get(1)?);
             let spec: TaskSpec = serde_json::from_str(&body).map_err(broken)?;
@@ -168,7 +168,13 @@ impl Cache {
             return *place;
         }
         let rule = self.book.rule(key);
-        self.keys.push(KeyState { key: key.clone(), rule, running: 0, bucket: Bucket::default(), bucket_moved: false });
+        self.keys.push(KeyState {
+            key: key.clone(),
+            rule,
+            running: 0,
+            bucket: Bucket::default(),
+            bucket_moved: false,
+        });
         self.key_places.insert(key.clone(), self.keys.len() - 1);
         self.keys.len() - 1
     }

@@ -114,7 +114,11 @@ impl Writer<'_> {
                 self.sql.delete_ready_prefix.execute((cursor.line, cursor.tier, stamp, task))?;
             }
         }
-        grant.next_at = if grant.tasks.len() < ask.slots as usize { self.next_at(&cursors, parked >= MAX_PARKED)? } else { None };
+        grant.next_at = if grant.tasks.len() < ask.slots as usize {
+            self.next_at(&cursors, parked >= MAX_PARKED)?
+        } else {
+            None
+        };
         Ok(grant)
     }
 
@@ -127,7 +131,15 @@ impl Writer<'_> {
                 for tier in Priority::ALL.map(Priority::tier) {
                     let read = (i64::MIN, i64::MIN);
                     let page = VecDeque::new();
-                    cursors.push(Cursor { line: *line, tier, page, read, more: true, used: None, dry: false });
+                    cursors.push(Cursor {
+                        line: *line,
+                        tier,
+                        page,
+                        read,
+                        more: true,
+                        used: None,
+                        dry: false,
+                    });
                 }
             }
         }
@@ -135,7 +147,11 @@ impl Writer<'_> {
     }
 
     /// The best candidate of a cursor that can be leased now, and how many it parked on the way.
-    fn head(&mut self, cursor: &mut Cursor, left: usize) -> Result<(Option<(Timestamp, Best)>, usize), Abort> {
+    fn head(
+        &mut self,
+        cursor: &mut Cursor,
+        left: usize,
+    ) -> Result<(Option<(Timestamp, Best)>, usize), Abort> {
         let mut moved = 0;
         let ready = loop {
             if cursor.page.is_empty() && cursor.more {
@@ -288,8 +304,17 @@ impl Writer<'_> {
                 .sql
                 .due_page
                 .query_map((self.now.as_millis(), DUE_PAGE), |row| {
-                    let counters = Counters { attempt: row.get(3)?, failures: row.get(4)?, crashes: row.get(5)? };
-                    Ok((row.get(0)?, row.get(1)?, row.get(2)?, counters, json(row, 6)?, row.get(7)?, row.get(8)?))
+                    let counters =
+                        Counters { attempt: row.get(3)?, failures: row.get(4)?, crashes: row.get(5)? };
+                    Ok((
+                        row.get(0)?,
+                        row.get(1)?,
+                        row.get(2)?,
+                        counters,
+                        json(row, 6)?,
+                        row.get(7)?,
+                        row.get(8)?,
+                    ))
                 })?
                 .collect::<Result<_, _>>()?;
             let Some((last_due, last_task, ..)) = due.last() else { return Ok(()) };

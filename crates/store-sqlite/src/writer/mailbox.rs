@@ -2,8 +2,8 @@
 
 use orchestrator_core::{Millis, NewJob};
 use orchestrator_store::{
-    Beat, Command, Controlled, Held, LeaseAsk, LeaseGrant, LimitChange, Settled, Settlement, StoreError, StoreResult,
-    Submitted, SweepAsk, Swept,
+    Beat, Command, Controlled, Held, LeaseAsk, LeaseGrant, LimitChange, Settled, Settlement, StoreError,
+    StoreResult, Submitted, SweepAsk, Swept,
 };
 use tokio::sync::oneshot;
 

@@ -24,8 +24,8 @@ use crate::ids::{Ids, index_of, seq_of, state_code};
 use crate::turn::Turn;
 use bulk::Hot;
 use cache::Cache;
-use keys::Keys;
 use inbox::{Inbox, Received};
+use keys::Keys;
 use mailbox::{Answer, Reply};
 use orchestrator_core::{Millis, Outcome, TaskState, Timestamp};
 use orchestrator_store::{Clock, LeaseAsk, LeaseGrant, Settlement, StoreResult};
@@ -239,7 +239,8 @@ impl Writer<'_> {
         self.changes = Changes::default();
         let leases = group.iter().position(Request::is_lease).unwrap_or(group.len());
         let (others, leases) = group.split_at(leases);
-        let mut requests = others.iter().map(|request| self.answer(request)).collect::<Result<Vec<_>, _>>()?;
+        let mut requests =
+            others.iter().map(|request| self.answer(request)).collect::<Result<Vec<_>, _>>()?;
         // Who has waited longest goes first.
         let held = if self.changes.wake { self.serve_held()? } else { vec![] };
         for request in leases {
@@ -304,7 +305,8 @@ impl Writer<'_> {
             self.sql.put_watermark.execute([watermark])?;
         }
         if !self.changes.events.is_empty() {
-            let events = postcard::to_stdvec(&self.changes.events).map_err(|e| Abort::Invalid(e.to_string()))?;
+            let events =
+                postcard::to_stdvec(&self.changes.events).map_err(|e| Abort::Invalid(e.to_string()))?;
             self.sql.insert_journal.execute((self.now.as_millis(), events))?;
         }
         Ok(())

@@ -120,7 +120,8 @@ impl Writer<'_> {
         if let Some(next) = self.cache.fair.get(&(line, tier, tenant)) {
             return Ok(*next);
         }
-        let next = self.sql.get_fair.query_row((line, tier, tenant), |row| row.get(0)).optional()?.unwrap_or(0);
+        let next =
+            self.sql.get_fair.query_row((line, tier, tenant), |row| row.get(0)).optional()?.unwrap_or(0);
         self.cache.fair.insert((line, tier, tenant), next);
         Ok(next)
     }
@@ -261,7 +262,9 @@ impl Writer<'_> {
             .or(standpoint(&mut self.sql.scan_ready, (line, tier, task))?.map(ready))
             .ok_or_else(|| {
                 let seq = seq_of(task);
-                Abort::Invalid(format!("job row {seq} has no task: the database was changed by another program"))
+                Abort::Invalid(format!(
+                    "job row {seq} has no task: the database was changed by another program"
+                ))
             })
     }
 }

@@ -7,7 +7,9 @@ use super::place::{Standing, Traveller};
 use crate::error::Abort;
 use crate::ids::{seq_of, state_code};
 use orchestrator_core::outcome::Leg;
-use orchestrator_core::{Counters, ErrorClass, Failure, Json, Millis, Next, Outcome, TaskState, Timestamp, decide};
+use orchestrator_core::{
+    Counters, ErrorClass, Failure, Json, Millis, Next, Outcome, TaskState, Timestamp, decide,
+};
 use orchestrator_store::{Beat, Held, Settled, Settlement, SweepAsk, Swept};
 use rusqlite::OptionalExtension;
 
@@ -26,7 +28,8 @@ impl Writer<'_> {
             .iter()
             .map(|settlement| match self.ids.packed(settlement.held.task) {
                 Some(task) => {
-                    let done = self.end(task, settlement.held.attempt, &settlement.outcome, settlement.jitter)?;
+                    let done =
+                        self.end(task, settlement.held.attempt, &settlement.outcome, settlement.jitter)?;
                     if done == Settled::Stale {
                         self.record_stale(settlement.held)?;
                     }

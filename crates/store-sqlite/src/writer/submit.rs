@@ -85,7 +85,14 @@ impl Writer<'_> {
     }
 
     /// The job that has a key now.
-    fn holder(&mut self, hash: i64, tenant: i64, handler: &str, key: &str, bucket: i64) -> Result<Option<Holder>, Abort> {
+    fn holder(
+        &mut self,
+        hash: i64,
+        tenant: i64,
+        handler: &str,
+        key: &str,
+        bucket: i64,
+    ) -> Result<Option<Holder>, Abort> {
         for seq in self.keys.candidates(hash, &mut self.sql.find_idem)? {
             let Some(row) = self.job_row(seq)? else { continue };
             let same = row.tenant == tenant
