@@ -50,12 +50,12 @@ async fn examples() {
 /// In two halves, which run beside each other.
 #[tokio::test]
 async fn random_sequences() {
-    conformance::random_sequences(&Files::new(), 200, 50, 1).await;
+    conformance::random_sequences(&Files::new(), 250, 50, 1).await;
 }
 
 #[tokio::test]
 async fn more_random_sequences() {
-    conformance::random_sequences(&Files::new(), 200, 50, 1_000_001).await;
+    conformance::random_sequences(&Files::new(), 250, 50, 1_000_001).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

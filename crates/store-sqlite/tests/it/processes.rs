@@ -5,7 +5,7 @@
 //! are each store's own. What matters is also tried with real ones.
 
 use crate::support::{Child, ask, assert_sound, completed, given, job, open, say, scratch};
-use orchestrator_core::{Json, Key, LimitKey, LimitRule, Limits, NewJob, TaskId, TaskState};
+use orchestrator_core::{JobId, Key, LimitKey, LimitRule, Limits, NewJob, TaskId, TaskState};
 use orchestrator_store::{
     Beat, Catalog, JobFilter, LimitChange, Page, RuleOrigin, Settled, Store, Submitted, SweepAsk,
 };
@@ -21,6 +21,8 @@ const JOBS: u64 = 150;
 /// How often a worker asks in vain while nobody gets on: far more than it takes.
 const PATIENCE: u32 = 20_000;
 const WORKER: &str = "processes::a_worker_process";
+/// Keys that two stores submit at once.
+const KEYS: u32 = 1000;
 
 async fn set_cap(store: &SqliteStore, cap: Option<u32>) {
     let key: LimitKey = KEY.parse().unwrap();
@@ -165,49 +167,23 @@ async fn what_one_writes_the_other_obeys() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_has_one_job_whoever_submits_it() {
-    const KEYS: u32 = 1000;
     let dir = scratch();
     let path = dir.path().join("keys.db");
-    let submitters: Vec<_> = (0..2u64)
-        .map(|seed| {
-            let store = open(&path);
-            tokio::spawn(async move {
-                let mut rng = fastrand::Rng::with_seed(seed);
-                let mut numbers: Vec<u32> = (0..KEYS).collect();
-                rng.shuffle(&mut numbers);
-                let mut answers = BTreeMap::new();
-                let mut created = 0;
-                while !numbers.is_empty() {
-                    let batch: Vec<u32> = numbers.drain(..rng.usize(1..=numbers.len().min(40))).collect();
-                    let keyed = |n: &u32| job(&n.to_string()).key(Key::new(n.to_string()));
-                    // One without a key beside them, to see that ids do not collide.
-                    let jobs = batch.iter().map(keyed).chain([job("null")]).collect();
-                    let mut submitted = store.submit(jobs).await.unwrap();
-                    answers.insert(
-                        Json::null().to_string() + &answers.len().to_string(),
-                        submitted.pop().unwrap().id(),
-                    );
-                    for (n, answer) in batch.into_iter().zip(submitted) {
-                        assert!(!matches!(answer, Submitted::Conflict { .. }), "{answer:?}");
-                        created += u32::from(matches!(answer, Submitted::Created { .. }));
-                        answers.insert(n.to_string(), answer.id());
-                    }
-                }
-                (created, answers)
-            })
-        })
+    let submitters: Vec<_> = (0..2)
+        .map(|seed| tokio::spawn(submit_every_key(open(&path), fastrand::Rng::with_seed(seed))))
         .collect();
     let mut created = 0;
-    let mut keyed: BTreeMap<String, BTreeSet<_>> = BTreeMap::new();
+    let mut keyed: BTreeMap<u32, BTreeSet<JobId>> = BTreeMap::new();
     let mut unkeyed = vec![];
     for submitter in submitters {
-        let (new, answers) = submitter.await.unwrap();
-        created += new;
-        for (key, id) in answers {
-            if key.starts_with("null") {
-                unkeyed.push(id)
-            } else {
-                keyed.entry(key).or_default().insert(id);
+        for (key, answer) in submitter.await.unwrap() {
+            match key {
+                Some(n) => {
+                    assert!(!matches!(answer, Submitted::Conflict { .. }), "key {n}: {answer:?}");
+                    created += u32::from(matches!(answer, Submitted::Created { .. }));
+                    keyed.entry(n).or_default().insert(answer.id());
+                }
+                None => unkeyed.push(answer.id()),
             }
         }
     }
@@ -217,6 +193,21 @@ async fn a_key_has_one_job_whoever_submits_it() {
     assert_eq!(ids.len(), KEYS as usize + unkeyed.len(), "no two jobs have one id");
     let listed = open(&path).list(JobFilter::default(), Page { after: None, limit: u32::MAX }).await.unwrap();
     assert_eq!(listed.iter().map(|job| job.id).collect::<BTreeSet<_>>(), ids);
+}
+
+/// Submits every key once, in any order and in batches of any size, each beside a job without a key.
+async fn submit_every_key(store: Arc<SqliteStore>, mut rng: fastrand::Rng) -> Vec<(Option<u32>, Submitted)> {
+    let mut keys: Vec<u32> = (0..KEYS).collect();
+    rng.shuffle(&mut keys);
+    let mut answers = vec![];
+    while !keys.is_empty() {
+        let size = rng.usize(1..=keys.len().min(40));
+        let batch: Vec<Option<u32>> = keys.drain(..size).map(Some).chain([None]).collect();
+        let new = |n: &Option<u32>| n.map_or(job("null"), |n| job("1").key(Key::new(n.to_string())));
+        let submitted = store.submit(batch.iter().map(new).collect()).await.unwrap();
+        answers.extend(batch.into_iter().zip(submitted));
+    }
+    answers
 }
 
 /// The number of the newest journal entry: how often was committed.
