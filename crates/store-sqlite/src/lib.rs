@@ -61,6 +61,14 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens a file, makes it where there is none, and brings its schema up to date.
     pub fn open(path: &Path, options: Options) -> StoreResult<Arc<SqliteStore>> {
+        let waited_ms = u64::try_from(options.busy_timeout.as_millis()).unwrap_or(u64::MAX);
+        SqliteStore::open_file(path, options).map_err(|error| match error {
+            StoreError::Busy { .. } => StoreError::Busy { waited_ms },
+            other => other,
+        })
+    }
+
+    fn open_file(path: &Path, options: Options) -> StoreResult<Arc<SqliteStore>> {
         let at_open = |e| error::at_open(path, e);
         let mut conn = Connection::open(path).map_err(at_open)?;
         conn.busy_timeout(options.busy_timeout).map_err(at_open)?;

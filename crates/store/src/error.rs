@@ -13,7 +13,7 @@ type Source = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file cannot be opened or made.
-    #[error("cannot open {path}: {source}")]
+    #[error("cannot open {path}: {source}; its directory must exist and be writable")]
     Open {
         /// The file.
         path: PathBuf,

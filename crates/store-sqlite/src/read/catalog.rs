@@ -20,7 +20,10 @@ impl Catalog for SqliteStore {
     }
 
     async fn job(&self, id: JobId) -> StoreResult<Option<JobView>> {
-        self.readers.read(move |conn, ids| jobs::job(conn, ids, id)).await
+        match self.readers.read_here(|conn, ids| jobs::job_at_hand(conn, ids, id))? {
+            Some(job) => Ok(Some(job)),
+            None => self.readers.read(move |conn, ids| jobs::job(conn, ids, id)).await,
+        }
     }
 
     async fn list(&self, filter: JobFilter, page: Page) -> StoreResult<Vec<JobView>> {

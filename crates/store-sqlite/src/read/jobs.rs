@@ -8,7 +8,7 @@ use orchestrator_core::{
 use orchestrator_store::{
     AttemptEnd, AttemptRecord, DeadLetter, JobFilter, JobView, LineFilter, Page, TaskView,
 };
-use rusqlite::types::Type;
+use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 const JOB: &str = include_str!("../../sql/view_job.sql");
@@ -22,6 +22,18 @@ const DEAD: &str = include_str!("../../sql/view_dead.sql");
 pub fn job(conn: &Connection, ids: Ids, id: JobId) -> rusqlite::Result<Option<JobView>> {
     let Some(seq) = ids.seq(id) else { return Ok(None) };
     let view = conn.prepare_cached(JOB)?.query_row([seq], |row| view(conn, ids, row)).optional()?;
+    Ok(view.filter(|view| view.id == id))
+}
+
+/// One job, if its task is held or over: then a few seeks find all of it. `None` says nothing.
+pub fn job_at_hand(conn: &Connection, ids: Ids, id: JobId) -> rusqlite::Result<Option<JobView>> {
+    let Some(seq) = ids.seq(id) else { return Ok(None) };
+    let at_hand = |row: &Row<'_>| {
+        let waits =
+            row.get_ref("ended_state")? == ValueRef::Null && row.get_ref("lease_attempt")? == ValueRef::Null;
+        if waits { Ok(None) } else { view(conn, ids, row).map(Some) }
+    };
+    let view = conn.prepare_cached(JOB)?.query_row([seq], at_hand).optional()?.flatten();
     Ok(view.filter(|view| view.id == id))
 }
 

@@ -40,16 +40,20 @@ impl Readers {
         read: impl FnOnce(&Connection, Ids) -> rusqlite::Result<T> + Send + 'static,
     ) -> StoreResult<T> {
         let readers = self.clone();
-        let task = tokio::task::spawn_blocking(move || {
-            let conn = readers.take()?;
-            // One snapshot for all that a read looks at.
-            conn.execute_batch("BEGIN").map_err(at_read)?;
-            let found = read(&conn, readers.ids).map_err(at_read);
-            conn.execute_batch("COMMIT").map_err(at_read)?;
-            readers.give_back(conn);
-            found
-        });
+        let task = tokio::task::spawn_blocking(move || readers.read_here(read));
         task.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Runs a read at once, in the caller's thread: for a few seeks, which are over sooner than
+    /// another thread is awake.
+    pub fn read_here<T>(&self, read: impl FnOnce(&Connection, Ids) -> rusqlite::Result<T>) -> StoreResult<T> {
+        let conn = self.take()?;
+        // One snapshot for all that a read looks at.
+        conn.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([])).map_err(at_read)?;
+        let found = read(&conn, self.ids).map_err(at_read);
+        conn.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([])).map_err(at_read)?;
+        self.give_back(conn);
+        found
     }
 
     fn take(&self) -> StoreResult<Connection> {

@@ -19,6 +19,9 @@ use std::sync::Arc;
 
 /// How many hashes gather in memory at least before they are moved.
 const MERGE_AT: usize = 1 << 17;
+/// How many jobs may come after the watermark before it is raised, whatever their keys: all of them
+/// are read when the file is opened.
+const LONGEST_TAIL: i64 = 1 << 20;
 /// How many are moved per commit.
 const SLICE: usize = 1 << 13;
 
@@ -103,7 +106,8 @@ impl Keys {
     /// Moves a slice into `idem`, if enough has gathered. Answers with the new watermark when a
     /// move is complete.
     pub fn merge_slice(&mut self, idem: &mut Bulk<'_, IdemIn>) -> rusqlite::Result<Option<i64>> {
-        if self.merge.is_none() && self.recent.len() >= self.merge_at() {
+        let behind = self.known - self.watermark >= LONGEST_TAIL;
+        if self.merge.is_none() && (behind || self.recent.len() >= self.merge_at()) {
             self.merge = Some(Merge { upto: self.known, at: Bound::Unbounded });
         }
         let Some(merge) = &mut self.merge else { return Ok(None) };
@@ -142,4 +146,25 @@ pub fn hash(tenant: &str, handler: &str, key: &str, bucket: i64) -> i64 {
     }
     hasher.write(&bucket.to_le_bytes());
     hasher.finish() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_without_keys_do_not_make_the_tail_long() {
+        let conn = Connection::open_in_memory().unwrap();
+        conn.execute_batch("CREATE TABLE idem (hash INTEGER, job INTEGER, PRIMARY KEY (hash, job))").unwrap();
+        let mut idem = Bulk::prepare(&conn).unwrap();
+        let mut keys = Keys::default();
+        keys.add(7, 1);
+        keys.skip(LONGEST_TAIL - 1);
+        assert_eq!(keys.merge_slice(&mut idem).unwrap(), None, "short enough yet");
+        keys.skip(LONGEST_TAIL);
+        assert_eq!(keys.merge_slice(&mut idem).unwrap(), Some(LONGEST_TAIL));
+        let moved: Vec<i64> =
+            keys.candidates(7, &mut conn.prepare("SELECT job FROM idem WHERE hash = ?1").unwrap()).unwrap();
+        assert_eq!(moved, [1], "a key that was moved is found in the table");
+    }
 }
