@@ -12,6 +12,14 @@ use tokio::sync::mpsc;
 /// most of them.
 const LOOK_OUT: Duration = Duration::from_micros(50);
 
+/// When callers come in crowds, a commit waits for those that the one before has just answered, as
+/// they mostly come right back: else the crowd splits into two halves that wait for each other's sync.
+/// It waits as long as one more comes within `GAP`, and no longer than `MOST`.
+const GAP: Duration = Duration::from_micros(40);
+const MOST: Duration = Duration::from_micros(200);
+/// So many requests in the commit before are a crowd.
+const CROWD: usize = 8;
+
 /// What came of waiting.
 pub enum Received {
     /// A request.
@@ -26,6 +34,8 @@ pub enum Received {
 pub struct Inbox {
     requests: mpsc::Receiver<Request>,
     waker: Waker,
+    /// How many requests shared the transaction before.
+    last_group: usize,
 }
 
 struct Unpark(Thread);
@@ -39,12 +49,36 @@ impl Wake for Unpark {
 impl Inbox {
     /// Made in the thread that will receive.
     pub fn new(requests: mpsc::Receiver<Request>) -> Self {
-        Inbox { requests, waker: Arc::new(Unpark(std::thread::current())).into() }
+        Inbox { requests, waker: Arc::new(Unpark(std::thread::current())).into(), last_group: 0 }
     }
 
-    /// A request that is there already.
-    pub fn now(&mut self) -> Option<Request> {
+    fn now(&mut self) -> Option<Request> {
         self.requests.try_recv().ok()
+    }
+
+    /// What goes into one transaction together with `first`: all that is there, and what a crowd
+    /// brings in a moment, until it weighs `most`.
+    pub fn group(&mut self, first: Request, most: usize) -> Vec<Request> {
+        let crowded = self.last_group >= CROWD;
+        let mut weight = first.weight();
+        let mut group = vec![first];
+        let start = Instant::now();
+        let mut gap: Option<Instant> = None;
+        while weight < most {
+            if let Some(request) = self.now() {
+                weight += request.weight();
+                group.push(request);
+                gap = None;
+                continue;
+            }
+            let now = Instant::now();
+            if !crowded || now - *gap.get_or_insert(now) > GAP || now - start > MOST {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        self.last_group = group.len();
+        group
     }
 
     /// Waits for a request, until a moment if there is one.

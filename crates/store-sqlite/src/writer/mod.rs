@@ -81,14 +81,7 @@ pub fn run(setup: Setup, mailbox: mpsc::Receiver<Request>, ready: impl FnOnce())
             Received::Closed => return Ok(()),
             Received::Nothing => writer.let_go(),
             Received::Request(first) => {
-                let mut weight = first.weight();
-                let mut group = vec![first];
-                while weight < MAX_WEIGHT
-                    && let Some(request) = inbox.now()
-                {
-                    weight += request.weight();
-                    group.push(request);
-                }
+                let mut group = inbox.group(first, MAX_WEIGHT);
                 group.sort_by_key(Request::is_lease);
                 writer.commit_group(&turn, &*clock, &changed, group);
             }
