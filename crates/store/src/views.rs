@@ -175,6 +175,28 @@ pub struct LineStats {
     pub oldest_failed: Option<Timestamp>,
 }
 
+impl LineStats {
+    /// A line without work.
+    pub fn new(queue: Arc<str>, handler: Arc<str>) -> Self {
+        LineStats {
+            queue,
+            handler,
+            ready: 0,
+            parked: 0,
+            scheduled: 0,
+            retrying: 0,
+            running: 0,
+            completed: 0,
+            skipped: 0,
+            failed: 0,
+            cancelled: 0,
+            oldest_queued: None,
+            oldest_running: None,
+            oldest_failed: None,
+        }
+    }
+}
+
 /// A limit key: its rule and its use.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LimitView {

@@ -11,7 +11,7 @@ use orchestrator_store::{
 use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row};
 
-const JOB: &str = include_str!("../../sql/view_job.sql");
+/// Jobs from after a number, in order: a page of them, or the first one alone.
 const PAGE: &str = include_str!("../../sql/view_jobs_page.sql");
 const WAITING: &str = include_str!("../../sql/view_waiting.sql");
 const MOVED: &str = include_str!("../../sql/view_moved.sql");
@@ -21,7 +21,7 @@ const DEAD: &str = include_str!("../../sql/view_dead.sql");
 /// One job, if there is one with this id.
 pub fn job(conn: &Connection, ids: Ids, id: JobId) -> rusqlite::Result<Option<JobView>> {
     let Some(seq) = ids.seq(id) else { return Ok(None) };
-    let view = conn.prepare_cached(JOB)?.query_row([seq], |row| view(conn, ids, row)).optional()?;
+    let view = conn.prepare_cached(PAGE)?.query_row(only(seq), |row| view(conn, ids, row)).optional()?;
     Ok(view.filter(|view| view.id == id))
 }
 
@@ -33,8 +33,13 @@ pub fn job_at_hand(conn: &Connection, ids: Ids, id: JobId) -> rusqlite::Result<O
             row.get_ref("ended_state")? == ValueRef::Null && row.get_ref("lease_attempt")? == ValueRef::Null;
         if waits { Ok(None) } else { view(conn, ids, row).map(Some) }
     };
-    let view = conn.prepare_cached(JOB)?.query_row([seq], at_hand).optional()?.flatten();
+    let view = conn.prepare_cached(PAGE)?.query_row(only(seq), at_hand).optional()?.flatten();
     Ok(view.filter(|view| view.id == id))
+}
+
+/// What makes a page start at one job. The caller compares ids: the job may not be there.
+fn only(seq: i64) -> (i64, Option<&'static str>, Option<&'static str>) {
+    (seq - 1, None, None)
 }
 
 /// A page of jobs in order of submission.

@@ -13,25 +13,8 @@ pub fn stats(conn: &Connection) -> rusqlite::Result<Stats> {
     let mut statement = conn.prepare_cached("SELECT id, queue, handler FROM lanes WHERE id = line")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        lines.insert(
-            row.get(0)?,
-            LineStats {
-                queue: row.get::<_, String>(1)?.into(),
-                handler: row.get::<_, String>(2)?.into(),
-                ready: 0,
-                parked: 0,
-                scheduled: 0,
-                retrying: 0,
-                running: 0,
-                completed: 0,
-                skipped: 0,
-                failed: 0,
-                cancelled: 0,
-                oldest_queued: None,
-                oldest_running: None,
-                oldest_failed: None,
-            },
-        );
+        let (queue, handler): (String, String) = (row.get(1)?, row.get(2)?);
+        lines.insert(row.get(0)?, LineStats::new(queue.into(), handler.into()));
     }
     let mut statement = conn.prepare_cached(include_str!("../../sql/view_counts.sql"))?;
     let mut rows = statement.query([])?;

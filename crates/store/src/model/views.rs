@@ -145,22 +145,7 @@ fn dead_letter(job: &Job) -> Option<DeadLetter> {
 }
 
 fn empty(job: &Job) -> LineStats {
-    LineStats {
-        queue: job.spec.queue.clone(),
-        handler: job.spec.handler.clone(),
-        ready: 0,
-        parked: 0,
-        scheduled: 0,
-        retrying: 0,
-        running: 0,
-        completed: 0,
-        skipped: 0,
-        failed: 0,
-        cancelled: 0,
-        oldest_queued: None,
-        oldest_running: None,
-        oldest_failed: None,
-    }
+    LineStats::new(job.spec.queue.clone(), job.spec.handler.clone())
 }
 
 fn earliest(oldest: &mut Option<Timestamp>, at: Timestamp) {
