@@ -1,8 +1,8 @@
 //! The embedded store: one SQLite file.
 //!
-//! One thread writes ([`writer`]): it gathers the verbs of all callers into one transaction and
+//! One thread writes (`writer`): it gathers the verbs of all callers into one transaction and
 //! answers them after the commit, which is synced (`synchronous = FULL`, WAL). Readers have
-//! connections of their own. Several processes may use the file at once; see [`turn`].
+//! connections of their own. Several processes may use the file at once; see `turn`.
 
 mod error;
 mod ids;

@@ -23,8 +23,10 @@ fn a_file_that_was_being_made_is_made_anew() {
         [None, Some("db"), Some("db-wal"), Some("db-turn")].into_iter().cycle().enumerate().take(32)
     {
         let path = dir.path().join(format!("{n}.db"));
-        let worker = Child::start(WORKER, &path, n as u64);
-        while awaited.is_some_and(|file| !path.with_extension(file).exists()) {}
+        let mut worker = Child::start(WORKER, &path, n as u64);
+        while awaited.is_some_and(|file| !path.with_extension(file).exists()) {
+            assert!(worker.is_alive(), "it ended before it made {awaited:?}");
+        }
         worker.kill();
         open(&path).close();
         assert_sound(&path);

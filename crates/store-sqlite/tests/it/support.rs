@@ -87,6 +87,11 @@ impl Child {
         child
     }
 
+    /// Whether it still runs.
+    pub fn is_alive(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_none()
+    }
+
     fn raw_line(&mut self) -> Option<String> {
         let mut line = String::new();
         self.lines.read_line(&mut line).unwrap();
