@@ -47,15 +47,20 @@ async fn examples() {
     conformance::examples(&Files::new()).await;
 }
 
+/// How many sequences each half runs: `RANDOM_SEQUENCES` asks for more than a quick look.
+fn sequences() -> u32 {
+    std::env::var("RANDOM_SEQUENCES").map_or(250, |n| n.parse().expect("RANDOM_SEQUENCES is a number"))
+}
+
 /// In two halves, which run beside each other.
 #[tokio::test]
 async fn random_sequences() {
-    conformance::random_sequences(&Files::new(), 250, 50, 1).await;
+    conformance::random_sequences(&Files::new(), sequences(), 50, 1).await;
 }
 
 #[tokio::test]
 async fn more_random_sequences() {
-    conformance::random_sequences(&Files::new(), 250, 50, 1_000_001).await;
+    conformance::random_sequences(&Files::new(), sequences(), 50, 1_000_001).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
