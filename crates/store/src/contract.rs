@@ -18,7 +18,7 @@ pub trait Store: Catalog {
     /// Hands out tasks to a worker, best first: by tier (risen by waiting), lines in turn, then by
     /// stamp. Only tasks whose limits all have room, and which then hold a slot of each. A task
     /// that fell due meanwhile stands in line like the others. A call that is dropped before its
-    /// answer leaves no lease behind, save when the process dies.
+    /// answer leaves no lease behind, unless the process dies or the store cannot be written just then.
     async fn lease(&self, ask: LeaseAsk) -> StoreResult<LeaseGrant>;
 
     /// Prolongs leases. A lease that is not held any more answers [`Beat::Lost`].

@@ -79,13 +79,14 @@ pub fn run(setup: Setup, mailbox: mpsc::Receiver<Request>, ready: impl FnOnce())
     loop {
         match inbox.next(writer.held.iter().map(|held| held.until).min()) {
             Received::Closed => return Ok(()),
-            Received::Nothing => writer.let_go(),
+            Received::Nothing => {}
             Received::Request(first) => {
                 let mut group = inbox.group(first, MAX_WEIGHT);
                 group.sort_by_key(Request::is_lease);
                 writer.commit_group(&turn, &*clock, &changed, group);
             }
         }
+        writer.let_go();
     }
 }
 

@@ -111,3 +111,30 @@ async fn closing_does_not_wait_for_held_asks() {
     tokio::time::timeout(Duration::from_secs(30), done).await.expect("it hangs").unwrap();
     assert!(matches!(answer(&mut asked).await, Some(Err(StoreError::Closed))));
 }
+
+/// Requests that come without a pause must not keep an ask past its time. Each takes the writer a
+/// while, so that the next ones are there before it looks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ask_is_let_go_in_time_beside_steady_traffic() {
+    let dir = scratch();
+    let store = open(&dir.path().join("held.db"));
+    let busy = |batches: u32| {
+        let store = store.clone();
+        async move {
+            for _ in 0..batches {
+                store.submit(vec![NewJob::new("other"); 300]).await.unwrap();
+            }
+        }
+    };
+    let mut traffic = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        traffic.spawn(busy(u32::MAX));
+    }
+    let short = LeaseAsk { hold: Millis(1), ..held("w1", "one") };
+    tokio::select! {
+        biased;
+        grant = store.lease(short) => assert!(grant.unwrap().tasks.is_empty()),
+        () = busy(60) => panic!("the ask was kept past its time"),
+    }
+    traffic.shutdown().await;
+}
