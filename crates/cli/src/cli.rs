@@ -1,7 +1,7 @@
 //! The command line: what there is and how it reads. What a command does is in `commands`.
 
 use crate::bench::BenchArgs;
-use crate::commands::{completions, config, demo, limits, queue};
+use crate::commands::{completions, config, dead_letter, demo, flows, jobs, limits, queue, run, tasks};
 use crate::config::Flag;
 use crate::output::{Color, Format, Output};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -17,7 +17,7 @@ use std::path::PathBuf;
     disable_help_subcommand = true,
     before_help = "Examples:
   orchestrator demo
-  orchestrator queue import papers.jsonl && orchestrator queue run --drain",
+  orchestrator run examples/flows/dataset-build.yaml",
     after_help = "Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 5 conflict, 6 the awaited work failed,
 7 wait timed out, 8 unreachable, 130 interrupted."
 )]
@@ -79,7 +79,41 @@ impl Globals {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Put jobs in, run them, look at them
+    /// Run a flow to its end, here and now
+    Run(Box<run::RunArgs>),
+    /// Check flows, draw them, put them into the registry
+    #[command(
+        subcommand,
+        before_help = "Examples:
+  orchestrator flows validate flows/*.yaml
+  orchestrator flows graph examples/flows/dataset-build.yaml"
+    )]
+    Flows(flows::FlowsCommand),
+    /// Look at jobs and steer them
+    #[command(
+        subcommand,
+        before_help = "Examples:
+  orchestrator jobs list --active
+  orchestrator jobs status 019a8f00"
+    )]
+    Jobs(jobs::JobsCommand),
+    /// Look at the tasks of a job
+    #[command(
+        subcommand,
+        before_help = "Examples:
+  orchestrator tasks list 019a8f00
+  orchestrator tasks show 019a8f00 validate"
+    )]
+    Tasks(tasks::TasksCommand),
+    /// Look at failed tasks, run them again or take them away
+    #[command(
+        subcommand,
+        before_help = "Examples:
+  orchestrator dead-letter list
+  orchestrator dead-letter requeue --all --handler http"
+    )]
+    DeadLetter(dead_letter::DeadLetterCommand),
+    /// Put single jobs in, run them, count them
     #[command(
         subcommand,
         before_help = "Examples:
@@ -103,7 +137,7 @@ pub enum Command {
   orchestrator config show --origins"
     )]
     Config(config::ConfigCommand),
-    /// Run two dozen real jobs in a scratch directory and watch them
+    /// Run a flow and two dozen real jobs in a scratch directory, and watch them
     Demo(demo::DemoArgs),
     /// Measure the queue on this machine
     #[command(before_help = "Examples:

@@ -3,6 +3,7 @@
 use crate::config::Problem;
 use crate::exit::Exit;
 use orchestrator_core::FieldError;
+use orchestrator_engine::{FlowError, JobError};
 use orchestrator_store::StoreError;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -125,6 +126,22 @@ impl CliError {
             "exit": self.exit.code(),
         });
         json!({ "error": error }).to_string() + "\n"
+    }
+}
+
+impl From<JobError> for CliError {
+    fn from(error: JobError) -> Self {
+        let exit = match error {
+            JobError::Store(error) | JobError::Flow(FlowError::Store(error)) => return error.into(),
+            JobError::NotFound(_) | JobError::NoSuchTask { .. } => Exit::NotFound,
+            JobError::Invalid { .. } => Exit::Usage,
+            JobError::Flow(_) => Exit::Error,
+            JobError::Conflict { .. }
+            | JobError::Refused { .. }
+            | JobError::Superseded { .. }
+            | JobError::NoRecovery { .. } => Exit::Conflict,
+        };
+        CliError::new(exit, error.code(), error.to_string())
     }
 }
 

@@ -87,6 +87,7 @@ impl Intake {
             Some(window) => Key::within(fields.artifact_id, window),
             None => Key::new(fields.artifact_id),
         };
+        let handler = spec.handler.clone();
         let mut job = NewJob::with_spec(spec).key(key).payload(fields.payload).limits(limits);
         job.priority = priority.unwrap_or_default();
         job.run_at = run_at;
@@ -94,10 +95,10 @@ impl Intake {
             job = job.tenant(tenant);
         }
         problems.extend(job.problems(self.max_payload()));
-        match self.registry.get(&job.spec.handler) {
+        match self.registry.get(&handler) {
             Some(handler) if problems.is_empty() => problems.extend(handler.check(&job.payload)),
             None if !self.allow_unknown_handler => {
-                problems.insert(0, self.unknown_handler(&job.spec.handler))
+                problems.insert(0, FieldError::new("handler", unknown_handler(&self.registry, &handler)))
             }
             Some(_) | None => {}
         }
@@ -150,18 +151,15 @@ impl Intake {
             Limits::none()
         })
     }
+}
 
-    fn unknown_handler(&self, name: &str) -> FieldError {
-        let known: Vec<&str> = self.registry.names().map(|name| &**name).collect();
-        let shown: String = name.chars().take(60).collect();
-        let meant = near(name, known.iter().copied())
-            .map(|meant| format!("; did you mean {meant}?"))
-            .unwrap_or_default();
-        FieldError::new(
-            "handler",
-            format!("{shown:?} is not known here; there are {}{meant}", known.join(", ")),
-        )
-    }
+/// What is said of a handler that this program does not have.
+pub fn unknown_handler(registry: &Registry, name: &str) -> String {
+    let known: Vec<&str> = registry.names().map(|name| &**name).collect();
+    let shown: String = name.chars().take(60).collect();
+    let meant =
+        near(name, known.iter().copied()).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+    format!("{shown:?} is not known here; there are {}{meant}", known.join(", "))
 }
 
 fn host_of_call(payload: &Json) -> Option<LimitKey> {
@@ -205,6 +203,7 @@ fn unreadable(text: &str, error: &serde_json::Error) -> FieldError {
 mod tests {
     use super::*;
     use crate::config::{Sources, load};
+    use orchestrator_core::Work;
     use orchestrator_worker::builtin::{BuiltinConfig, registry};
 
     fn intake() -> Intake {
@@ -213,6 +212,13 @@ mod tests {
             ..Sources::default()
         };
         Intake::new(load(&sources).unwrap().config, registry(BuiltinConfig::default()), false)
+    }
+
+    fn task(job: &NewJob) -> (&Arc<TaskSpec>, &Limits) {
+        match &job.work {
+            Work::Task { spec, limits } => (spec, limits),
+            Work::Flow(_) => panic!("a line is a job of one task"),
+        }
     }
 
     fn problems(text: &str) -> String {
@@ -227,23 +233,24 @@ mod tests {
             "priority": "high", "run_at": "2026-11-15T06:00:00Z", "max_retries": 5, "timeout": "90s", "tenant": "lab",
             "window": "24h", "limits": {"resolver": "unpaywall", "host": "example.org"}}"#;
         let job = intake.line(line).unwrap();
+        let (spec, limits) = task(&job);
         assert_eq!(job.key, Some(Key::within("doi:10.1/x", Millis::hours(24))));
-        assert_eq!((&*job.spec.queue, &*job.spec.handler, &*job.tenant), ("papers", "sleep", "lab"));
-        assert_eq!((job.spec.retry.max_retries, job.spec.timeout), (5, Some(Millis::secs(90))));
+        assert_eq!((&*spec.queue, &*spec.handler, &*job.tenant), ("papers", "sleep", "lab"));
+        assert_eq!((spec.retry.max_retries, spec.timeout), (5, Some(Millis::secs(90))));
         assert_eq!(
             (job.priority, job.run_at),
             (Priority::High, Some(Timestamp::from_millis(1_794_722_400_000)))
         );
-        let keys: Vec<_> = job.limits.keys().iter().map(LimitKey::as_str).collect();
+        let keys: Vec<_> = limits.keys().iter().map(LimitKey::as_str).collect();
         assert_eq!(keys, ["host:example.org", "resolver:unpaywall"]);
-        assert!(Arc::ptr_eq(&intake.line(line).unwrap().spec, &job.spec), "equal rules are shared");
+        assert!(Arc::ptr_eq(task(&intake.line(line).unwrap()).0, spec), "equal rules are shared");
     }
 
     #[test]
     fn only_id_and_handler_are_required() {
         let job = intake().line(r#"{"artifact_id": "a", "handler": "noop"}"#).unwrap();
         assert_eq!(
-            (job.payload.as_str(), &*job.spec.queue, job.priority),
+            (job.payload.as_str(), &*task(&job).0.queue, job.priority),
             ("null", "default", Priority::Normal)
         );
         assert!(problems(r#"{"handler": "noop"}"#).contains("missing field `artifact_id`"));
@@ -285,7 +292,7 @@ mod tests {
     #[test]
     fn downloads_and_calls_get_their_limits_from_the_payload() {
         let keys = |text: &str| -> Vec<String> {
-            intake().line(text).unwrap().limits.keys().iter().map(ToString::to_string).collect()
+            task(&intake().line(text).unwrap()).1.keys().iter().map(ToString::to_string).collect()
         };
         let download = r#"{"artifact_id":"a","handler":"download","limits":{"lab":"x"},
             "payload":{"sources":[{"resolver":"unpaywall","url":"https://A.example/x.pdf"}]}}"#;

@@ -6,11 +6,15 @@ mod commands;
 mod config;
 mod error;
 mod exit;
+mod flow;
 mod intake;
+mod jobs;
+mod live;
 mod log;
 mod output;
 mod session;
 mod signals;
+mod workers;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -42,6 +46,11 @@ fn run(cli: Cli) -> CliResult {
     let globals = cli.globals;
     let result = runtime.block_on(async {
         match cli.command {
+            Command::Run(args) => commands::run::run(*args, &globals).await,
+            Command::Flows(command) => commands::flows::run(command, &globals).await,
+            Command::Jobs(command) => commands::jobs::run(command, &globals).await,
+            Command::Tasks(command) => commands::tasks::run(command, &globals).await,
+            Command::DeadLetter(command) => commands::dead_letter::run(command, &globals).await,
             Command::Queue(command) => commands::queue::run(command, &globals).await,
             Command::Limits(command) => commands::limits::run(command, &globals).await,
             Command::Config(command) => commands::config::run(command, &globals),

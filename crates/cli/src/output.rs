@@ -168,6 +168,11 @@ impl Output {
     pub fn paint(&self, how: Paint, text: &str) -> String {
         paint(self.color, how, text)
     }
+
+    /// Sets a text off on stderr, where that takes colour.
+    pub fn paint_err(&self, how: Paint, text: &str) -> String {
+        paint(self.color_err, how, text)
+    }
 }
 
 fn paint(on: bool, how: Paint, text: &str) -> String {
@@ -223,9 +228,43 @@ pub fn age(span: Millis) -> String {
     if second == 0 { format!("{first}{unit}") } else { format!("{first}{unit}{second}{minor}") }
 }
 
+/// How long something took: `340ms`, `3.2s`, then as [`age`].
+pub fn took(span: Millis) -> String {
+    match span.0 {
+        ms @ 0..1000 => format!("{ms}ms"),
+        ms @ 1000..60_000 => format!("{:.1}s", ms as f64 / 1000.0),
+        _ => age(span),
+    }
+}
+
+/// The first line of a text, cut to a number of characters.
+pub fn cut(text: &str, most: usize) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    if line.chars().count() <= most && line.len() == text.trim_end().len() {
+        return line.to_owned();
+    }
+    let start: String = line.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", start.trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spans_are_as_exact_as_they_are_short() {
+        for (ms, text) in [(0, "0ms"), (340, "340ms"), (3210, "3.2s"), (59_999, "60.0s"), (192_000, "3m12s")]
+        {
+            assert_eq!(took(Millis(ms)), text);
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        assert_eq!(cut("short\n", 10), "short");
+        assert_eq!(cut("a long text", 7), "a long…");
+        assert_eq!(cut("one\ntwo", 10), "one…");
+    }
 
     #[test]
     fn counts_have_separators() {

@@ -51,16 +51,21 @@ impl Session {
         if missing == Missing::Fail && !path.exists() {
             return Err(CliError::new(Exit::NotFound, "not_found", "there is no database yet")
                 .at(path.display().to_string())
-                .hint("`orchestrator queue enqueue` or `queue import` makes it; --db PATH names another"));
+                .hint("`orchestrator run FLOW`, `queue enqueue` or `queue import` makes it; --db PATH names another"));
         }
         let options = Options { busy_timeout: self.config.store.busy_timeout.into(), ..Options::default() };
         Ok(SqliteStore::open(path, options)?)
     }
 
+    /// The largest payload, in bytes.
+    pub fn max_payload(&self) -> usize {
+        usize::try_from(self.config.queue.max_payload.0).unwrap_or(usize::MAX)
+    }
+
     /// The engine on a store.
     pub fn engine(&self, store: Arc<SqliteStore>) -> Engine {
         let config = EngineConfig {
-            max_payload: usize::try_from(self.config.queue.max_payload.0).unwrap_or(usize::MAX),
+            max_payload: self.max_payload(),
             poll_every: self.config.queue.poll,
             ..EngineConfig::default()
         };

@@ -7,11 +7,12 @@ use std::path::Path;
 /// further.
 const ARROWS: &[(&str, &[&str])] = &[
     ("core", &[]),
+    ("flowfile", &["core"]),
     ("store", &["core"]),
     ("store-sqlite", &["core", "store"]),
     ("worker", &["core", "store"]),
     ("engine", &["core", "store", "worker"]),
-    ("cli", &["core", "store", "store-sqlite", "worker", "engine"]),
+    ("cli", &["core", "flowfile", "store", "store-sqlite", "worker", "engine"]),
 ];
 
 /// What the pure core may not even indirectly ask for.

@@ -16,17 +16,21 @@ pub struct Key {
     /// How long the key holds; without a window it holds for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Millis>,
+    /// Whether the flow made it from the input. Inputs that make the same key are then the same work, though
+    /// they differ (a URL with and without tracking parameters); with a caller's own key that is a mistake.
+    #[serde(default)]
+    pub derived: bool,
 }
 
 impl Key {
     /// A key that holds for ever.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
-        Key { text: text.into(), window: None }
+        Key { text: text.into(), window: None, derived: false }
     }
 
     /// A key that holds for the window in which it is submitted.
     pub fn within(text: impl Into<Arc<str>>, window: Millis) -> Self {
-        Key { text: text.into(), window: Some(window) }
+        Key { text: text.into(), window: Some(window), derived: false }
     }
 
     /// The window that `now` falls into.

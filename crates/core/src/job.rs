@@ -1,5 +1,8 @@
 //! What a caller submits.
 
+use crate::flow::Plan;
+use crate::flow::template::TemplateError;
+use crate::id::JobId;
 use crate::idempotency::{self, Key};
 use crate::json::Json;
 use crate::limit::Limits;
@@ -16,24 +19,53 @@ pub const DEFAULT_TENANT: &str = "default";
 /// The largest payload that is accepted unless the configuration says otherwise.
 pub const DEFAULT_MAX_PAYLOAD: usize = 1 << 20;
 
-/// A job of one task, as it is submitted.
-#[derive(Clone, Debug, PartialEq)]
+/// A job as it is submitted.
+#[derive(Clone, Debug)]
 pub struct NewJob {
     /// Whose job it is.
     pub tenant: Arc<str>,
     /// What makes the submit safe to repeat.
     pub key: Option<Key>,
-    /// How the task is run; jobs of a batch share it.
-    pub spec: Arc<TaskSpec>,
-    /// What the handler gets.
+    /// What is to be done.
+    pub work: Work,
+    /// What the handler gets, or the flow's input.
     pub payload: Json,
     /// How urgent it is.
     pub priority: Priority,
-    /// The limits under which it runs.
-    pub limits: Limits,
     /// Not before this moment.
     pub run_at: Option<Timestamp>,
+    /// Not before these jobs have completed. Where one ends badly, this one is cancelled.
+    pub after: Vec<JobId>,
+    /// The job that this one repeats.
+    pub rerun_of: Option<JobId>,
 }
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// One task.
+    Task {
+        /// How it is run; jobs of a batch share it.
+        spec: Arc<TaskSpec>,
+        /// The limits under which it runs.
+        limits: Limits,
+    },
+    /// The tasks of a flow.
+    Flow(Arc<Plan>),
+}
+
+impl Work {
+    /// What idempotency keys are unique in, beside the tenant: the handler, or the flow.
+    pub fn key_scope(&self) -> Arc<str> {
+        match self {
+            Work::Task { spec, .. } => spec.handler.clone(),
+            Work::Flow(plan) => plan.key_scope(),
+        }
+    }
+}
+
+/// The most jobs that one job may wait for.
+pub const MAX_AFTER: usize = 100;
 
 impl NewJob {
     /// A job for a handler, with the defaults for the rest.
@@ -41,16 +73,27 @@ impl NewJob {
         NewJob::with_spec(Arc::new(TaskSpec::new(handler)))
     }
 
-    /// A job that runs under `spec`.
+    /// A job of one task that runs under `spec`.
     pub fn with_spec(spec: Arc<TaskSpec>) -> Self {
+        NewJob::of(Work::Task { spec, limits: Limits::none() })
+    }
+
+    /// A job of a flow. Its key is the one that the flow makes of the input, see [`NewJob::derive_key`].
+    pub fn of_flow(plan: Arc<Plan>) -> Self {
+        let priority = plan.def().priority.unwrap_or_default();
+        NewJob { priority, ..NewJob::of(Work::Flow(plan)) }
+    }
+
+    fn of(work: Work) -> Self {
         NewJob {
             tenant: DEFAULT_TENANT.into(),
             key: None,
-            spec,
+            work,
             payload: Json::null(),
             priority: Priority::Normal,
-            limits: Limits::none(),
             run_at: None,
+            after: vec![],
+            rerun_of: None,
         }
     }
 
@@ -78,10 +121,40 @@ impl NewJob {
         self
     }
 
-    /// Under limits.
+    /// Under limits. The tasks of a flow have theirs in its definition.
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        if let Work::Task { limits: own, .. } = &mut self.work {
+            *own = limits;
+        }
         self
+    }
+
+    /// Not before a job has completed.
+    pub fn after(mut self, job: JobId) -> Self {
+        self.after.push(job);
+        self
+    }
+
+    /// As a repetition of a job.
+    pub fn rerun_of(mut self, job: JobId) -> Self {
+        self.rerun_of = Some(job);
+        self
+    }
+
+    /// The name that people see: the handler, or the flow.
+    pub fn name(&self) -> &str {
+        match &self.work {
+            Work::Task { spec, .. } => &spec.handler,
+            Work::Flow(plan) => plan.name(),
+        }
+    }
+
+    /// Takes the key that the flow makes of the input, unless the caller gave one.
+    pub fn derive_key(&mut self) -> Result<(), TemplateError> {
+        if let (None, Work::Flow(plan)) = (&self.key, &self.work) {
+            self.key = plan.derive_key(&self.payload)?;
+        }
+        Ok(())
     }
 
     /// Not before a moment.
@@ -93,9 +166,16 @@ impl NewJob {
     /// Everything that is wrong with it, all at once.
     pub fn problems(&self, max_payload: usize) -> Vec<FieldError> {
         let mut found = vec![];
-        for (field, name) in
-            [("tenant", &self.tenant), ("queue", &self.spec.queue), ("handler", &self.spec.handler)]
-        {
+        let spec = match &self.work {
+            Work::Task { spec, .. } => Some(spec),
+            Work::Flow(_) => None,
+        };
+        let names = [
+            ("tenant", Some(&self.tenant)),
+            ("queue", spec.map(|spec| &spec.queue)),
+            ("handler", spec.map(|spec| &spec.handler)),
+        ];
+        for (field, name) in names.into_iter().filter_map(|(field, name)| Some((field, name?))) {
             if !is_name(name) {
                 let shown: String = name.chars().take(40).collect();
                 found.push(FieldError::new(
@@ -121,11 +201,22 @@ impl NewJob {
                 format!("{} bytes is over the limit of {max_payload}", self.payload.size()),
             ));
         }
-        if self.spec.timeout.is_some_and(|timeout| timeout.0 == 0) {
-            found.push(FieldError::new("timeout", "must be longer than zero".to_owned()));
+        if self.after.len() > MAX_AFTER {
+            found.push(FieldError::new(
+                "after",
+                format!("at most {MAX_AFTER} jobs, not {}", self.after.len()),
+            ));
         }
-        if self.spec.retry.base == 0 {
-            found.push(FieldError::new("retry.base", "must be at least 1".to_owned()));
+        match &self.work {
+            Work::Task { spec, .. } => {
+                if spec.timeout.is_some_and(|timeout| timeout.0 == 0) {
+                    found.push(FieldError::new("timeout", "must be longer than zero".to_owned()));
+                }
+                if spec.retry.base == 0 {
+                    found.push(FieldError::new("retry.base", "must be at least 1".to_owned()));
+                }
+            }
+            Work::Flow(plan) => found.extend(plan.check_input(&self.payload)),
         }
         found
     }

@@ -16,11 +16,38 @@ impl Json {
         Json(Arc::from("null"))
     }
 
-    /// Checks that `text` is one JSON document.
+    /// How deep a document may nest. Readers of JSON give up at 128 levels, and tasks wrap what they get.
+    pub const MAX_DEPTH: usize = 100;
+
+    /// Checks that `text` is one JSON document, and not nested deeper than [`Json::MAX_DEPTH`].
     pub fn parse(text: impl Into<Arc<str>>) -> Result<Self, serde_json::Error> {
         let text = text.into();
         serde_json::from_str::<serde::de::IgnoredAny>(&text)?;
-        Ok(Json(text))
+        let json = Json(text);
+        if json.is_too_deep() {
+            return Err(serde::de::Error::custom(format!("nested deeper than {} levels", Json::MAX_DEPTH)));
+        }
+        Ok(json)
+    }
+
+    /// Whether it nests deeper than [`Json::MAX_DEPTH`], so that a reader may refuse it.
+    pub fn is_too_deep(&self) -> bool {
+        // Hardly any document has so many brackets, and counting them is far cheaper than following them.
+        if self.0.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() <= Json::MAX_DEPTH {
+            return false;
+        }
+        let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
+        self.0.bytes().any(|byte| {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = in_text,
+                b'"' => in_text = !in_text,
+                b'[' | b'{' if !in_text => depth += 1,
+                b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth > Json::MAX_DEPTH
+        })
     }
 
     /// Takes `text` that was checked before it was stored.
@@ -115,6 +142,24 @@ mod tests {
     fn broken_json_is_refused_with_its_place() {
         let error = Json::parse("{\"a\": }").unwrap_err().to_string();
         assert!(error.contains("line 1 column 7"), "{error}");
+    }
+
+    #[test]
+    fn what_nests_too_deep_is_refused_and_all_else_can_be_read() {
+        let nested = |open: &str, close: &str, depth: usize| open.repeat(depth) + "1" + &close.repeat(depth);
+        for (open, close) in [("[", "]"), ("{\"a\":", "}"), ("[\"]\\\"}\",", "]")] {
+            let deepest = Json::parse(nested(open, close, Json::MAX_DEPTH)).unwrap();
+            assert_ne!(deepest.value(), serde_json::Value::Null);
+            for depth in [101, 128, 100_000] {
+                let error = Json::parse(nested(open, close, depth)).unwrap_err().to_string();
+                assert_eq!(error, "nested deeper than 100 levels");
+            }
+        }
+        // What stands in a text, or beside each other, does not nest.
+        for flat in [format!("\"{}\"", "[{".repeat(200)), format!("[{}1]", "[[]],".repeat(200))] {
+            assert!(Json::parse(flat).is_ok());
+        }
+        assert!(Json::parse("[".repeat(200)).unwrap_err().to_string().starts_with("EOF"));
     }
 
     #[test]

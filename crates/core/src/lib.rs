@@ -6,6 +6,7 @@
 
 pub mod decide;
 pub mod event;
+pub mod flow;
 pub mod human;
 pub mod id;
 pub mod idempotency;
@@ -19,12 +20,13 @@ pub mod retry;
 pub mod spec;
 pub mod state;
 pub mod time;
+pub mod url;
 
 pub use decide::{Counters, DeadReason, Decision, Next, decide};
-pub use event::Event;
+pub use event::{Event, JobEvent, TaskEvent};
 pub use id::{JobId, TaskId, WorkerId};
 pub use idempotency::Key;
-pub use job::{FieldError, NewJob};
+pub use job::{FieldError, NewJob, Work};
 pub use json::Json;
 pub use limit::{LimitBook, LimitKey, LimitRule, Limits};
 pub use order::Priority;

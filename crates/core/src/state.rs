@@ -100,6 +100,7 @@ pub const JOB_MOVES: &[Move<JobState>] = {
         (Running, "deadline", TimedOut),
         (Running, "cancel", Cancelled),
         (Running, "pause", Pausing),
+        (Running, "pause, nothing runs", Paused),
         (Pausing, "last attempt ended", Paused),
         (Pausing, "resume", Running),
         (Pausing, "cancel", Cancelled),
@@ -107,6 +108,10 @@ pub const JOB_MOVES: &[Move<JobState>] = {
         (Pausing, "a task failed", Failed),
         (Paused, "resume", Running),
         (Paused, "cancel", Cancelled),
+        (Paused, "begins, and all tasks are skipped or empty", Completed),
+        (Paused, "begins, and a task cannot start", Failed),
+        (Pending, "all tasks skipped or empty", Completed),
+        (Pending, "a task cannot start", Failed),
         (Failed, "recover", Recovering),
         (TimedOut, "recover", Recovering),
         (Recovering, "tasks reset", Running),
@@ -119,7 +124,10 @@ pub const TASK_MOVES: &[Move<TaskState>] = {
     use TaskState::*;
     &[
         (Pending, "needs met", Queued),
-        (Pending, "condition not met", Skipped),
+        (Pending, "condition or join rule not met", Skipped),
+        (Pending, "for_each expands", Running),
+        (Pending, "for_each of nothing", Completed),
+        (Pending, "template cannot resolve", Failed),
         (Pending, "cancel", Cancelled),
         (Pending, "deadline", TimedOut),
         (Queued, "lease", Running),
@@ -135,10 +143,12 @@ pub const TASK_MOVES: &[Move<TaskState>] = {
         (Retrying, "due", Queued),
         (Retrying, "cancel", Cancelled),
         (Retrying, "deadline", TimedOut),
-        (Failed, "retry or recover", Queued),
-        (TimedOut, "retry or recover", Queued),
-        (Completed, "recover", Queued),
-        (Skipped, "recover", Queued),
+        (Failed, "retry", Queued),
+        (TimedOut, "retry", Queued),
+        (Failed, "recover", Pending),
+        (TimedOut, "recover", Pending),
+        (Completed, "recover", Pending),
+        (Skipped, "recover", Pending),
     ]
 };
 
@@ -228,7 +238,7 @@ mod tests {
             assert_eq!(*why, "recover", "{from}");
         }
         for (from, why, _) in TASK_MOVES.iter().filter(|(from, _, _)| from.is_terminal()) {
-            assert!(why.contains("recover"), "{from}");
+            assert!(["retry", "recover"].contains(why), "{from}");
         }
         assert!(!TaskState::Cancelled.can_become(TaskState::Queued));
     }

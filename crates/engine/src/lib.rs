@@ -1,16 +1,23 @@
 //! The engine: takes jobs in, serves the workers of this process, tells who waits that a job has
-//! ended, and sweeps what is overdue.
+//! ended, and sweeps what is overdue. [`JobHandle`] is what a program that embeds it works with.
 //!
 //! It knows the store contract and never a backend. It keeps no state of its own that matters:
 //! whatever it holds in memory is a hint, the store is the truth, and any number of engines may
 //! work on one store.
 
+mod error;
+mod flows;
+mod handle;
 mod intake;
 mod local;
+mod progress;
 mod sweeper;
 mod waiters;
 
+pub use error::{FlowError, JobError, Verb};
+pub use handle::JobHandle;
 pub use intake::SubmitError;
+pub use progress::{Progress, TaskProgress};
 pub use sweeper::Sweeper;
 pub use waiters::{WaitError, Waited};
 
@@ -19,6 +26,7 @@ use orchestrator_core::job::DEFAULT_MAX_PAYLOAD;
 use orchestrator_store::Store;
 use orchestrator_worker::WorkSource;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// How an engine works.
 #[derive(Clone, Debug)]
@@ -51,6 +59,16 @@ struct Inner {
     store: Arc<dyn Store>,
     config: EngineConfig,
     waiters: waiters::Waiters,
+    /// Rises when this process took leases away.
+    revoked: watch::Sender<u64>,
+    plans: flows::PlanCache,
+}
+
+impl Inner {
+    /// Tells the pools of this process to look whether they still hold what they run.
+    fn ring_revoked(&self) {
+        self.revoked.send_modify(|rung| *rung += 1);
+    }
 }
 
 /// A handle on the engine; clones are the same engine.
@@ -60,7 +78,13 @@ pub struct Engine(Arc<Inner>);
 impl Engine {
     /// An engine on a store.
     pub fn new(store: Arc<dyn Store>, config: EngineConfig) -> Self {
-        Engine(Arc::new(Inner { store, config, waiters: waiters::Waiters::default() }))
+        Engine(Arc::new(Inner {
+            store,
+            config,
+            waiters: waiters::Waiters::default(),
+            revoked: watch::Sender::new(0),
+            plans: flows::PlanCache::default(),
+        }))
     }
 
     /// The store.

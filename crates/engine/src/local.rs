@@ -2,7 +2,7 @@
 
 use crate::Inner;
 use async_trait::async_trait;
-use orchestrator_core::{JobId, Millis, TaskState, Timestamp};
+use orchestrator_core::{JobId, Millis, Timestamp};
 use orchestrator_store::{Beat, Held, LeaseAsk, Leased, Settled, Settlement};
 use orchestrator_worker::{SourceError, WorkSource};
 use std::sync::Arc;
@@ -62,6 +62,15 @@ impl WorkSource for LocalSource {
         Ok(self.0.store.extend(held, ttl).await?)
     }
 
+    async fn lost(&self, held: Vec<Held>) -> Result<Vec<Held>, SourceError> {
+        let holds = self.0.store.held(held.clone()).await?;
+        Ok(held.into_iter().zip(holds).filter(|(_, holds)| !holds).map(|(held, _)| held).collect())
+    }
+
+    fn revoked(&self) -> watch::Receiver<u64> {
+        self.0.revoked.subscribe()
+    }
+
     async fn settle(&self, batch: Vec<Settlement>) -> Result<Vec<Settled>, SourceError> {
         let jobs: Vec<_> = batch.iter().map(|settlement| settlement.held.task.job).collect();
         let answers = self.0.store.settle(batch).await?;
@@ -71,14 +80,13 @@ impl WorkSource for LocalSource {
 }
 
 impl Inner {
-    /// Wakes who waits for tasks that ended. A stale one has ended, too, perhaps: an answer that got
-    /// lost is repeated, and then only this tells.
+    /// Wakes who waits for jobs that ended. A stale settlement may be the repetition of one whose answer got
+    /// lost, and then only this tells.
     pub(crate) fn wake_ended<'a>(&self, answers: impl Iterator<Item = (JobId, &'a Settled)>) {
-        self.waiters.wake(
-            answers.filter_map(|(job, settled)| {
-                settled.state().is_none_or(TaskState::is_terminal).then_some(job)
-            }),
-        );
+        self.waiters.wake(answers.filter_map(|(job, settled)| match settled {
+            Settled::Applied { job_ended: false, .. } => None,
+            Settled::Applied { job_ended: true, .. } | Settled::Stale => Some(job),
+        }));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Ends attempts whose lease ran out or whose time is up, page by page.
+//! Ends attempts whose lease ran out or whose time is up, and jobs whose deadline has passed, page by page.
 
 use crate::Inner;
 use orchestrator_core::Millis;
@@ -52,9 +52,17 @@ async fn sweep(engine: &Inner, stop: &CancellationToken, rng: &mut fastrand::Rng
         if !swept.ended.is_empty() {
             tracing::info!(attempts = swept.ended.len(), "ended overdue attempts");
         }
+        if !swept.timed_out.is_empty() {
+            tracing::info!(jobs = swept.timed_out.len(), "ended jobs whose deadline has passed");
+        }
+        let nothing = swept.ended.is_empty() && swept.timed_out.is_empty();
+        if !nothing {
+            engine.ring_revoked();
+        }
         engine.wake_ended(swept.ended.iter().map(|(held, settled)| (held.task.job, settled)));
+        engine.waiters.wake(swept.timed_out);
         // A page that ended nothing would come back the same.
-        if !swept.more || swept.ended.is_empty() || stop.is_cancelled() {
+        if !swept.more || nothing || stop.is_cancelled() {
             return Ok(());
         }
     }

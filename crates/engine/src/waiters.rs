@@ -1,7 +1,7 @@
 //! Who waits for the end of which job.
 //!
-//! What ends in this process wakes its waiters at once; what other processes end is found by
-//! asking the store now and then. A wake-up is a hint: a waiter always looks at the store.
+//! What ends in this process wakes its waiters at once; what other processes end, and what ends only
+//! because another job did, is found by asking the store now and then. A wake-up is a hint: a waiter always looks at the store.
 
 use crate::Engine;
 use orchestrator_core::{JobId, Millis};
@@ -33,13 +33,20 @@ impl Waited {
             Waited::Ended(job) | Waited::TimedOut(job) => job,
         }
     }
+
+    /// The same, to keep.
+    pub fn into_job(self) -> JobView {
+        match self {
+            Waited::Ended(job) | Waited::TimedOut(job) => job,
+        }
+    }
 }
 
 /// Why nobody can wait for a job.
 #[derive(Debug, thiserror::Error)]
 pub enum WaitError {
     /// There is none.
-    #[error("there is no job {0}")]
+    #[error("there is no job {0}: its id is mistyped, or it is in another database")]
     NotFound(JobId),
     /// The store failed.
     #[error(transparent)]

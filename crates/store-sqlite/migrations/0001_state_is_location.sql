@@ -27,23 +27,98 @@ CREATE TABLE lanes (
     UNIQUE (queue, handler, keys)
 ) STRICT;
 
--- Written once. `entry` is the stamp or the due time with which the task entered: it finds the
--- task's row in ready, parked or delayed by a seek as long as the task has not moved since.
+-- Every version of every flow, for ever: jobs are pinned to theirs. The one with the highest `applied`
+-- is the current one of its name; one that nobody applied, or that was retired, has none. The
+-- implicit ones stand behind jobs of queues that need what flows have.
+CREATE TABLE flows (
+    id       INTEGER PRIMARY KEY,
+    implicit INTEGER NOT NULL,
+    name     TEXT NOT NULL,
+    hash     TEXT NOT NULL,
+    version  INTEGER NOT NULL,
+    created  INTEGER NOT NULL,
+    applied  INTEGER,
+    body     TEXT NOT NULL,
+    UNIQUE (implicit, name, hash)
+) STRICT;
+
+-- Written once. A job of a queue has a spec and a lane; its `entry` is the stamp or the due time with
+-- which the task entered: it finds the task's row in ready, parked or delayed by a seek as long as the
+-- task has not moved since. A job of a flow has a row in `runs`; its `entry` is the moment before which it
+-- must not start.
 CREATE TABLE jobs (
     seq      INTEGER PRIMARY KEY,
     created  INTEGER NOT NULL,
-    spec     INTEGER NOT NULL,
-    lane     INTEGER NOT NULL,
+    spec     INTEGER,
+    lane     INTEGER,
+    flow     INTEGER,
     tier     INTEGER NOT NULL,
     tenant   INTEGER NOT NULL,
-    entry    INTEGER NOT NULL,
+    entry    INTEGER,
     key      TEXT,
     bucket   INTEGER,
     previous INTEGER,
     payload  TEXT NOT NULL
 ) STRICT;
 
--- Hash of (tenant, handler, key, bucket) to the one job that has the key now. Hashes may collide:
+-- The head of a job of a flow: all of it that changes. `alive` is its deadline while it is alive (the
+-- end of time where it has none or its clock stands still), so the index holds live jobs only.
+CREATE TABLE runs (
+    seq    INTEGER PRIMARY KEY,
+    state  INTEGER NOT NULL,
+    alive  INTEGER,
+    body   BLOB NOT NULL,
+    output TEXT
+) STRICT;
+CREATE INDEX runs_alive ON runs (alive) WHERE alive IS NOT NULL;
+-- Failed and timed out: what may be recovered.
+CREATE INDEX runs_bad ON runs (state) WHERE state IN (6, 7);
+
+-- Tasks of flows that came to life, written when they do. `entry` is where the task stands now, if it
+-- stands anywhere: its stamp or its due time; none for an item that waits behind the others of its for_each.
+-- `leg` is the lane in which it stands, where that is no longer the one in which it came to life.
+-- The payload is absent where it is the job's own or written in the flow.
+CREATE TABLE tasks (
+    task    INTEGER PRIMARY KEY,
+    lane    INTEGER NOT NULL,
+    tier    INTEGER NOT NULL,
+    entry   INTEGER,
+    leg     INTEGER,
+    payload TEXT
+) STRICT;
+
+-- Tasks of paused jobs that would stand in line (with their place) or wait for a moment (with that).
+CREATE TABLE held (
+    task       INTEGER PRIMARY KEY,
+    lane       INTEGER NOT NULL,
+    tier       INTEGER NOT NULL,
+    stamp      INTEGER,
+    since      INTEGER,
+    due        INTEGER,
+    attempt    INTEGER NOT NULL,
+    failures   INTEGER NOT NULL,
+    crashes    INTEGER NOT NULL,
+    checkpoint TEXT
+) STRICT;
+
+-- Which jobs wait for the end of a job.
+CREATE TABLE waits (
+    job    INTEGER NOT NULL,
+    waiter INTEGER NOT NULL,
+    PRIMARY KEY (job, waiter)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX waits_waiter ON waits (waiter);
+
+-- How long the tasks of a version of a flow took.
+CREATE TABLE timings (
+    flow  INTEGER NOT NULL,
+    task  INTEGER NOT NULL,
+    n     INTEGER NOT NULL,
+    total INTEGER NOT NULL,
+    PRIMARY KEY (flow, task)
+) STRICT, WITHOUT ROWID;
+
+-- Hash of (tenant, handler or flow, key, bucket) to the one job that has the key now. Hashes may collide:
 -- the job's own row is the truth.
 CREATE TABLE idem (
     hash INTEGER NOT NULL,
@@ -85,6 +160,7 @@ CREATE TABLE delayed (
     due        INTEGER NOT NULL,
     task       INTEGER NOT NULL,
     lane       INTEGER NOT NULL,
+    tier       INTEGER NOT NULL,
     attempt    INTEGER NOT NULL,
     failures   INTEGER NOT NULL,
     crashes    INTEGER NOT NULL,
@@ -100,6 +176,7 @@ CREATE TABLE leases (
     failures   INTEGER NOT NULL,
     crashes    INTEGER NOT NULL,
     spec       INTEGER NOT NULL,
+    flow       INTEGER,
     lane       INTEGER NOT NULL,
     tier       INTEGER NOT NULL,
     stamp      INTEGER NOT NULL,
@@ -151,7 +228,8 @@ CREATE TABLE tally (
 ) STRICT, WITHOUT ROWID;
 
 -- Fairness: where a tenant's next task stands at the earliest; tenant 0 holds the front, the
--- highest stamp that was leased.
+-- highest stamp that was leased. Tasks of jobs that have started stand in a line of their own, kept
+-- under the tenant's number made negative.
 CREATE TABLE fair (
     line   INTEGER NOT NULL,
     tier   INTEGER NOT NULL,

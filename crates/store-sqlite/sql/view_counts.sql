@@ -16,3 +16,5 @@ UNION ALL
 SELECT l.line, 'running', count(*), min(h.started) FROM leases h JOIN lanes l ON l.id = h.lane GROUP BY l.line
 UNION ALL
 SELECT line, 'dead', count(*), min(at) FROM dead GROUP BY line
+UNION ALL
+SELECT l.line, 'paused', count(*), NULL FROM held h JOIN lanes l ON l.id = h.lane GROUP BY l.line

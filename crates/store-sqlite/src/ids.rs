@@ -1,6 +1,6 @@
 //! How ids and states look in the tables.
 
-use orchestrator_core::{JobId, TaskId, TaskState, Timestamp};
+use orchestrator_core::{JobId, JobState, TaskId, TaskState, Timestamp};
 
 /// Bits of a packed task that hold its index; the job's seq stands above them.
 const INDEX_BITS: u32 = 20;
@@ -76,6 +76,29 @@ pub fn state_code(state: TaskState) -> u8 {
     }
 }
 
+/// Stands in the journal where the index of a task would, when the event is the job's own.
+pub const JOB_EVENT: u32 = u32::MAX;
+
+/// The number that stands for a job's state. Written to disk: never renumber.
+pub fn job_state_code(state: JobState) -> u8 {
+    match state {
+        JobState::Pending => 0,
+        JobState::Running => 1,
+        JobState::Pausing => 2,
+        JobState::Paused => 3,
+        JobState::Recovering => 4,
+        JobState::Completed => 5,
+        JobState::Failed => 6,
+        JobState::TimedOut => 7,
+        JobState::Cancelled => 8,
+    }
+}
+
+/// The job's state that a number stands for.
+pub fn job_state_of(code: u8) -> Option<JobState> {
+    JobState::ALL.iter().copied().find(|state| job_state_code(*state) == code)
+}
+
 /// The state that a number stands for.
 pub fn state_of(code: u8) -> Option<TaskState> {
     TaskState::ALL.iter().copied().find(|state| state_code(*state) == code)
@@ -102,5 +125,8 @@ mod tests {
             assert_eq!(state_of(state_code(*state)), Some(*state));
         }
         assert_eq!(state_of(99), None);
+        for state in JobState::ALL {
+            assert_eq!(job_state_of(job_state_code(*state)), Some(*state));
+        }
     }
 }

@@ -15,8 +15,8 @@ use async_trait::async_trait;
 use ids::{Ids, SALT_BITS};
 use orchestrator_core::{Millis, NewJob};
 use orchestrator_store::{
-    Beat, Clock, Command, Controlled, Held, LeaseAsk, LeaseGrant, LimitChange, Settled, Settlement, Store,
-    StoreError, StoreResult, Submitted, SweepAsk, Swept, SystemClock,
+    Beat, Clock, Command, Controlled, FlowChange, FlowChanged, Held, LeaseAsk, LeaseGrant, LimitChange,
+    Settled, Settlement, Store, StoreError, StoreResult, Submitted, SweepAsk, Swept, SystemClock,
 };
 use read::Readers;
 use rusqlite::{Connection, OptionalExtension};
@@ -179,6 +179,10 @@ impl Store for SqliteStore {
 
     async fn control(&self, commands: Vec<Command>) -> StoreResult<Vec<Controlled>> {
         self.ask(|reply| Request::Control(commands, reply)).await
+    }
+
+    async fn change_flows(&self, changes: Vec<FlowChange>) -> StoreResult<Vec<FlowChanged>> {
+        self.ask(|reply| Request::ChangeFlows(changes, reply)).await
     }
 
     async fn set_limits(&self, changes: Vec<LimitChange>) -> StoreResult<()> {

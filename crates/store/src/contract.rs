@@ -4,7 +4,8 @@ use crate::error::StoreResult;
 use crate::verbs::*;
 use crate::views::*;
 use async_trait::async_trait;
-use orchestrator_core::{JobId, NewJob, Timestamp};
+use orchestrator_core::{JobId, NewJob, TaskId, Timestamp};
+use std::sync::Arc;
 use tokio::sync::watch;
 
 /// The verbs that change something. Each is one transaction, all of it or nothing, and is durable
@@ -30,10 +31,14 @@ pub trait Store: Catalog {
 
     /// Ends attempts whose lease ran out ([`orchestrator_core::Outcome::Lost`]) or that took longer
     /// than they may (a failure of class timeout), at most `limit` of them, the longest overdue first.
+    /// Before those, jobs whose deadline has passed, which count against the limit too.
     async fn expired(&self, ask: SweepAsk) -> StoreResult<Swept>;
 
     /// Carries out what an operator asks of jobs.
     async fn control(&self, commands: Vec<Command>) -> StoreResult<Vec<Controlled>>;
+
+    /// Changes the registry of flows. A submit brings its flow along, so a job never depends on this.
+    async fn change_flows(&self, changes: Vec<FlowChange>) -> StoreResult<Vec<FlowChanged>>;
 
     /// Writes or strikes limit rules; they hold for the next lease on.
     async fn set_limits(&self, changes: Vec<LimitChange>) -> StoreResult<()>;
@@ -49,17 +54,40 @@ pub trait Catalog: Send + Sync + 'static {
     /// truth. Register before asking for a lease.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// One job with its task and its attempts.
+    /// One job with its tasks and their attempts.
     async fn job(&self, id: JobId) -> StoreResult<Option<JobView>>;
 
-    /// Jobs in order of submission, from after `page.after`.
+    /// One task.
+    async fn task(&self, id: TaskId) -> StoreResult<Option<TaskView>>;
+
+    /// The items that a task of a job was expanded into, in order, from after the index `after`.
+    async fn items(&self, group: TaskId, after: Option<u32>, limit: u32) -> StoreResult<Vec<TaskView>>;
+
+    /// Whether each attempt still holds its lease.
+    async fn held(&self, attempts: Vec<Held>) -> StoreResult<Vec<bool>>;
+
+    /// The ids of jobs that start with `prefix`, newest first: at most `limit`.
+    async fn ids(&self, prefix: String, limit: u32) -> StoreResult<Vec<JobId>>;
+
+    /// Jobs in order of submission, or the newest first, from after `page.after`.
     async fn list(&self, filter: JobFilter, page: Page) -> StoreResult<Vec<JobView>>;
 
     /// Counts by line.
     async fn stats(&self) -> StoreResult<Stats>;
 
-    /// The dead letters, oldest job first, from after `page.after`.
-    async fn dead_letters(&self, filter: LineFilter, page: Page) -> StoreResult<Vec<DeadLetter>>;
+    /// The dead letters, oldest job first, from after the task `after`.
+    async fn dead_letters(
+        &self,
+        filter: LineFilter,
+        after: Option<TaskId>,
+        limit: u32,
+    ) -> StoreResult<Vec<DeadLetter>>;
+
+    /// The flows of the registry in order of their names: the current version of each, or every version of one.
+    async fn flows(&self, name: Option<Arc<str>>) -> StoreResult<Vec<FlowView>>;
+
+    /// One version of a flow; without a number, the current one.
+    async fn flow(&self, name: Arc<str>, version: Option<u32>) -> StoreResult<Option<FlowView>>;
 
     /// Every limit rule and every key that is in use, in order.
     async fn limits(&self) -> StoreResult<Vec<LimitView>>;

@@ -1,5 +1,7 @@
 //! Requests and answers of the verbs.
 
+use orchestrator_core::flow::Plan;
+use orchestrator_core::flow::advance::NoRecovery;
 use orchestrator_core::{
     Counters, DeadReason, JobId, JobState, Json, LimitKey, LimitRule, Limits, Millis, Outcome, TaskId,
     TaskSpec, TaskState, Timestamp, WorkerId,
@@ -77,6 +79,10 @@ pub struct LeaseGrant {
 pub struct Leased {
     /// The task.
     pub task: TaskId,
+    /// Its name in the flow; of an item, with the item's number. The task of a queue's job is called `main`.
+    pub name: Arc<str>,
+    /// The flow that it belongs to.
+    pub flow: Option<Arc<str>>,
     /// Its counters; `counters.attempt` is the attempt that this lease holds.
     pub counters: Counters,
     /// How it is run.
@@ -144,6 +150,8 @@ pub enum Settled {
         due: Option<Timestamp>,
         /// Why the task went to the dead letters, where it did.
         dead: Option<DeadReason>,
+        /// Whether the job has ended with it.
+        job_ended: bool,
     },
     /// The attempt does not hold the lease: nothing changed.
     Stale,
@@ -180,21 +188,50 @@ impl SweepAsk {
 pub struct Swept {
     /// Each attempt and what came of it.
     pub ended: Vec<(Held, Settled)>,
+    /// Jobs whose deadline has passed.
+    pub timed_out: Vec<JobId>,
     /// Whether more may be overdue.
     pub more: bool,
 }
 
-/// What an operator asks of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What an operator asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Run it again after it failed, with its counters at zero.
+    /// Run again what failed in a job, with its counters at zero. Not counted as a recovery.
     Retry(JobId),
-    /// End it now. After the answer no completion is taken.
+    /// End a job now. After the answer no completion is taken.
     Cancel(JobId),
+    /// Start nothing new of a job; what runs may finish.
+    Pause(JobId),
+    /// Go on after a pause.
+    Resume(JobId),
+    /// Take up a job again that ended badly: from a task, so that it and all that come after it run again, or from
+    /// everything that went wrong. A job is recovered only as often as its flow allows.
+    Recover {
+        /// The job.
+        job: JobId,
+        /// The name of the task.
+        from: Option<Arc<str>>,
+    },
+    /// Run a dead letter again, and what comes after it.
+    Requeue(TaskId),
+    /// Take a task out of the dead letters. It stays failed.
+    Discard(TaskId),
+}
+
+impl Command {
+    /// The job that it is about.
+    pub fn job(&self) -> JobId {
+        match self {
+            Command::Retry(job) | Command::Cancel(job) | Command::Pause(job) | Command::Resume(job) => *job,
+            Command::Recover { job, .. } => *job,
+            Command::Requeue(task) | Command::Discard(task) => task.job,
+        }
+    }
 }
 
 /// What came of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Controlled {
     /// It was done; the job's state now.
     Done(JobState),
@@ -203,6 +240,35 @@ pub enum Controlled {
     /// Its key belongs to a newer job now, so it cannot run again.
     Superseded(JobId),
     /// There is no such job.
+    NotFound,
+    /// The job has no such task, or it is not in the dead letters.
+    NoSuchTask,
+    /// It cannot be recovered so.
+    NoRecovery(NoRecovery),
+}
+
+/// A change of the registry of flows.
+#[derive(Clone, Debug)]
+pub enum FlowChange {
+    /// Makes a definition the current one of its name: as a new version, unless one with the same content exists.
+    Apply(Arc<Plan>),
+    /// Takes a name out of the registry. Its jobs go on, and its versions stay for them.
+    Retire(Arc<str>),
+}
+
+/// What came of a change of the registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlowChanged {
+    /// A new version.
+    Created(u32),
+    /// An earlier version has the same content and is current now.
+    Restored(u32),
+    /// It is the current version already.
+    Unchanged(u32),
+    /// The name is out of the registry.
+    Retired,
+    /// There was no such name.
     NotFound,
 }
 

@@ -27,7 +27,7 @@ async fn examples() {
 
 #[tokio::test]
 async fn random_sequences() {
-    conformance::random_sequences(&InMemory, 200, 50, 1).await;
+    conformance::random_sequences(&InMemory, 200, 60, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -6,6 +6,6 @@ pub mod handler;
 pub mod pool;
 pub mod source;
 
-pub use handler::{Handler, Registry, Work, handler_fn};
-pub use pool::{Pool, PoolConfig, Prefetch, Report, Stats, Summary};
+pub use handler::{Handler, Registry, Work, handler_fn, typed};
+pub use pool::{DEFAULT_MAX_OUTPUT, Pool, PoolConfig, Prefetch, Report, Stats, Summary};
 pub use source::{SourceError, WorkSource};

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use orchestrator_core::Millis;
 use orchestrator_store::{Beat, Held, LeaseAsk, Leased, Settled, Settlement, StoreError};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// A source that did not answer. The worker tries again, with growing pauses.
@@ -36,6 +37,13 @@ pub trait WorkSource: Send + Sync + 'static {
 
     /// Prolongs leases.
     async fn extend(&self, held: Vec<Held>, ttl: Millis) -> Result<Vec<Beat>, SourceError>;
+
+    /// Which of these leases are not held any more. It prolongs none.
+    async fn lost(&self, held: Vec<Held>) -> Result<Vec<Held>, SourceError>;
+
+    /// A number that rises when leases may have been taken away. A hint only: [`WorkSource::lost`] tells which,
+    /// and is asked now and then anyway.
+    fn revoked(&self) -> watch::Receiver<u64>;
 
     /// Hands in outcomes. Durable when it answers.
     async fn settle(&self, batch: Vec<Settlement>) -> Result<Vec<Settled>, SourceError>;

@@ -5,23 +5,20 @@
 
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
-use orchestrator_core::{Failure, Json, Key, Millis, NewJob, Outcome, RetryPolicy, TaskSpec, WorkerId};
+use orchestrator_core::{Failure, Json, Key, Millis, NewJob, RetryPolicy, TaskSpec, WorkerId};
 use orchestrator_engine::{Engine, EngineConfig};
 use orchestrator_store_sqlite::{Options, SqliteStore};
-use orchestrator_worker::{Pool, PoolConfig, Registry, Work, handler_fn};
-use serde_json::json;
+use orchestrator_worker::{Pool, PoolConfig, Registry, Work, typed};
+use serde_json::{Value, json};
 use std::{error::Error, path::PathBuf, sync::Arc, time::Duration};
 
 /// Runs one attempt. A lost worker means another attempt, so outside effects must bear repetition.
-async fn square(work: Work) -> Outcome {
-    let Ok(n) = work.leased.payload.read::<u64>() else {
-        return Outcome::Failed(Failure::permanent("the payload is not a number"));
-    };
-    if n == 7 && work.leased.counters.failures == 0 {
-        return Outcome::Failed(Failure::transient("seven wants a second try"));
+async fn square(n: u64, work: Work) -> Result<Value, Failure> {
+    if n == 7 && work.attempt() == 1 {
+        return Err(Failure::transient("seven wants a second try"));
     }
     tokio::time::sleep(Duration::from_millis(20 * n)).await;
-    Outcome::Completed(json!({ "square": n * n }).into())
+    Ok(json!({ "square": n * n }))
 }
 
 #[tokio::main]
@@ -35,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let sweeper = engine.start_sweeper();
 
     // The pool leases tasks and runs them: at most four at once here.
-    let registry = Registry::new().with("square", handler_fn(square));
+    let registry = Registry::new().with("square", typed(square));
     let worker = WorkerId::new(format!("embed-{}", std::process::id()));
     let config = PoolConfig { max_workers: 4, ..PoolConfig::new(worker) };
     let pool = Pool::start(engine.source(), registry, config);
@@ -53,8 +50,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for answer in &submitted {
         let waited = engine.wait(answer.id(), Some(Duration::from_secs(10))).await?;
         let job = waited.job();
-        let (key, tries) = (job.key.as_deref().unwrap_or("-"), job.task.counters.attempt);
-        let output = job.task.output.clone().unwrap_or_default();
+        let (key, tries) = (job.key.as_deref().unwrap_or("-"), job.task().counters.attempt);
+        let output = job.task().output.clone().unwrap_or_default();
         println!("{key:<10}  {}  tries {tries}  {output}", job.state);
     }
 

@@ -1,8 +1,10 @@
-//! `orchestrator bench`: what the queue does on this machine, and what the bare database would.
+//! `orchestrator bench`: what queue and flows do on this machine, and what the bare database would.
 //!
 //! Timings are noisy, so whatever is compared is measured in one run, one after the other, on the
 //! same disk; a ratio means more than a rate.
 
+mod flows;
+mod load;
 mod queue;
 mod raw;
 mod report;
@@ -31,6 +33,11 @@ pub enum BenchCommand {
   orchestrator bench queue
   orchestrator bench queue --keys random --history 5000000 --json")]
     Queue(QueueArgs),
+    /// Run jobs of many tasks for real: chains, diamonds and fan-outs
+    #[command(before_help = "Examples:
+  orchestrator bench flows
+  orchestrator bench flows --only chain,idle --plain --json")]
+    Flows(FlowsArgs),
     /// The bare database, writing the same rows with nothing around it
     #[command(before_help = "Examples:
   orchestrator bench raw
@@ -44,15 +51,23 @@ pub struct LoadArgs {
     /// How many jobs
     #[arg(long, default_value_t = 300_000, value_parser = clap::value_parser!(u64).range(1000..))]
     pub jobs: u64,
+    /// How they are sent.
+    #[command(flatten)]
+    pub send: SendArgs,
+    /// Concurrent callers that submit one job per call
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    pub callers: u64,
+}
+
+/// How jobs are sent, and to which disk.
+#[derive(Clone, Debug, Args)]
+pub struct SendArgs {
     /// The size of a payload in bytes
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(16..=1_000_000))]
     pub payload: u64,
     /// Jobs per submit
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub batch: u64,
-    /// Concurrent callers that submit one job per call
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=4096))]
-    pub callers: u64,
     /// A directory on the disk to measure; the files in it are removed again
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub dir: PathBuf,
@@ -94,6 +109,46 @@ pub enum Keys {
     Random,
 }
 
+/// Arguments of `bench flows`.
+#[derive(Clone, Debug, Args)]
+pub struct FlowsArgs {
+    /// How many jobs of the chain, and of the diamond
+    #[arg(long, default_value_t = 60_000, value_parser = clap::value_parser!(u64).range(100..))]
+    pub jobs: u64,
+    /// How they are sent.
+    #[command(flatten)]
+    pub send: SendArgs,
+    /// Workers
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    pub workers: u64,
+    /// The sizes of the fan-outs; the first is measured beside independent jobs
+    #[arg(long, value_delimiter = ',', default_values_t = [10_000, 100_000], value_name = "ITEMS",
+        value_parser = clap::value_parser!(u64).range(1..=500_000))]
+    pub items: Vec<u64>,
+    /// Tasks of chains and diamonds get the job's input as it is, without templates
+    #[arg(long)]
+    pub plain: bool,
+    /// Measure only these
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "SCENARIO")]
+    pub only: Vec<Scenario>,
+    /// Leave the bare database out
+    #[arg(long)]
+    pub no_raw: bool,
+}
+
+/// What `bench flows` measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Scenario {
+    /// Jobs of three tasks, one after the other.
+    Chain,
+    /// Jobs of four tasks, two of them side by side.
+    Diamond,
+    /// One job of very many tasks, and one that joins them.
+    FanOut,
+    /// One chain at a time.
+    Idle,
+}
+
 /// Runs a benchmark.
 pub async fn run(args: BenchArgs, globals: &Globals) -> CliResult {
     let out = globals.output();
@@ -105,11 +160,15 @@ pub async fn run(args: BenchArgs, globals: &Globals) -> CliResult {
     let mut report = Report::new();
     match args.command {
         BenchCommand::Queue(args) => {
-            let dir = scratch(&args.load)?;
+            let dir = scratch(&args.load.send)?;
             scenarios::run(&args, dir.path(), &out, &mut report).await?;
         }
+        BenchCommand::Flows(args) => {
+            let dir = scratch(&args.send)?;
+            flows::run(&args, dir.path(), &out, &mut report).await?;
+        }
         BenchCommand::Raw(load) => {
-            let dir = scratch(&load)?;
+            let dir = scratch(&load.send)?;
             raw::run(&load, dir.path(), &out, &mut report).await?;
         }
     }
@@ -117,9 +176,9 @@ pub async fn run(args: BenchArgs, globals: &Globals) -> CliResult {
     Ok(Exit::Ok)
 }
 
-fn scratch(load: &LoadArgs) -> CliResult<tempfile::TempDir> {
-    tempfile::Builder::new().prefix(".orchestrator-bench-").tempdir_in(&load.dir).map_err(|error| {
-        CliError::new(Exit::Error, "io", format!("cannot write to {}: {error}", load.dir.display()))
+fn scratch(send: &SendArgs) -> CliResult<tempfile::TempDir> {
+    tempfile::Builder::new().prefix(".orchestrator-bench-").tempdir_in(&send.dir).map_err(|error| {
+        CliError::new(Exit::Error, "io", format!("cannot write to {}: {error}", send.dir.display()))
             .hint("name a directory on the disk to measure with --dir")
     })
 }

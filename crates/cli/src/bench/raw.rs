@@ -1,8 +1,8 @@
 //! The ceilings: the bare database, writing the same rows with nothing around it.
 
-use super::LoadArgs;
 use super::queue::payload;
 use super::report::Report;
+use super::{LoadArgs, SendArgs};
 use crate::error::{CliError, CliResult};
 use crate::exit::Exit;
 use crate::output::Output;
@@ -24,31 +24,31 @@ const ACK: &str = "UPDATE jobs SET state = 2, lease_until = NULL WHERE id = ?1 A
 
 /// Measures both ceilings.
 pub async fn run(load: &LoadArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
-    cycle(load, dir, out, report)?;
+    cycle(load.jobs, &load.send, dir, out, report)?;
     inserts(load, dir, out, report).await?;
     Ok(())
 }
 
 /// One connection, one thread: enqueue all, then lease and acknowledge in batches, a commit each.
 /// Answers with jobs per second over the whole cycle.
-pub fn cycle(load: &LoadArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<f64> {
+pub fn cycle(jobs: u64, send: &SendArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<f64> {
     out.note("raw: enqueue, lease and acknowledge on the bare database ...");
-    let (enqueue, process) = cycle_times(load, &dir.join("raw-cycle.db")).map_err(failed)?;
-    report.rate("raw submit", load.jobs, enqueue);
-    report.rate("raw process", load.jobs, process);
-    Ok(report.rate("raw whole", load.jobs, enqueue + process))
+    let (enqueue, process) = cycle_times(jobs, send, &dir.join("raw-cycle.db")).map_err(failed)?;
+    report.rate("raw submit", jobs, enqueue);
+    report.rate("raw process", jobs, process);
+    Ok(report.rate("raw whole", jobs, enqueue + process))
 }
 
-fn cycle_times(load: &LoadArgs, path: &Path) -> rusqlite::Result<(Duration, Duration)> {
+fn cycle_times(jobs: u64, send: &SendArgs, path: &Path) -> rusqlite::Result<(Duration, Duration)> {
     let mut conn = open(path)?;
-    let text = payload(load.payload);
+    let text = payload(send.payload);
     let start = Instant::now();
     let mut sent = 0;
-    while sent < load.jobs {
+    while sent < jobs {
         let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         {
             let mut insert = tx.prepare_cached(INSERT)?;
-            for _ in 0..load.batch.min(load.jobs - sent) {
+            for _ in 0..send.batch.min(jobs - sent) {
                 insert.execute(params![0, micros(), text.as_str()])?;
                 sent += 1;
             }
@@ -58,12 +58,12 @@ fn cycle_times(load: &LoadArgs, path: &Path) -> rusqlite::Result<(Duration, Dura
     let enqueue = start.elapsed();
     let start = Instant::now();
     let mut done = 0;
-    while done < load.jobs {
+    while done < jobs {
         let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let ids: Vec<i64> = {
             let mut lease = tx.prepare_cached(LEASE)?;
             let now = micros();
-            let rows = lease.query_map(params![now + 30_000_000, now, load.batch as i64], |row| {
+            let rows = lease.query_map(params![now + 30_000_000, now, send.batch as i64], |row| {
                 std::hint::black_box(row.get::<_, String>(1)?);
                 row.get(0)
             })?;
@@ -112,7 +112,7 @@ pub async fn inserts(load: &LoadArgs, dir: &Path, out: &Output, report: &mut Rep
     let each = load.jobs / load.callers;
     let callers: Vec<_> = (0..load.callers)
         .map(|_| {
-            let (mailbox, text) = (mailbox.clone(), payload(load.payload));
+            let (mailbox, text) = (mailbox.clone(), payload(load.send.payload));
             tokio::spawn(async move {
                 for _ in 0..each {
                     let (reply, answer) = oneshot::channel();

@@ -43,6 +43,18 @@ impl Report {
         value
     }
 
+    /// Adds a rate of tasks.
+    pub fn task_rate(&mut self, name: impl Into<String>, tasks: u64, took: Duration) -> f64 {
+        let value = tasks as f64 / took.as_secs_f64();
+        self.add(name, value.round(), "tasks/s");
+        value
+    }
+
+    /// Adds the time that one of many tasks took.
+    pub fn per_task(&mut self, name: impl Into<String>, micros: f64) {
+        self.add(name, (micros * 100.0).round() / 100.0, "µs/task");
+    }
+
     /// Adds percentiles of latencies.
     pub fn latency(&mut self, name: &str, mut samples: Vec<Duration>) {
         samples.sort();
@@ -76,7 +88,7 @@ impl Report {
         }
         let rows = self.figures.iter().map(|figure| {
             let value = match figure.unit {
-                "jobs/s" => count(figure.value as u64),
+                "jobs/s" | "tasks/s" => count(figure.value as u64),
                 _ => figure.value.to_string(),
             };
             vec![figure.name.clone(), value, figure.unit.to_owned()]

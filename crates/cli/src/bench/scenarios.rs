@@ -1,6 +1,7 @@
 //! What `bench queue` measures, one scenario after the other.
 
-use super::queue::{Bench, failed};
+use super::load::{Bench, failed};
+use super::queue;
 use super::raw;
 use super::report::Report;
 use super::{Keys, QueueArgs};
@@ -19,7 +20,8 @@ const FULL_KEY: &str = "host:full.example";
 
 /// Runs what was asked for.
 pub async fn run(args: &QueueArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
-    let raw_whole = if args.no_raw { None } else { Some(raw::cycle(&args.load, dir, out, report)?) };
+    let raw_whole =
+        if args.no_raw { None } else { Some(raw::cycle(args.load.jobs, &args.load.send, dir, out, report)?) };
     let whole = cycle(args, &dir.join("cycle.db"), out, "queue", report).await?;
     if let Some(raw) = raw_whole {
         report.ratio("queue whole / raw whole", whole, raw);
@@ -52,12 +54,12 @@ async fn cycle(
     report: &mut Report,
 ) -> CliResult<f64> {
     out.note(format!("{name}: {} jobs through {} workers ...", args.load.jobs, args.workers));
-    let bench = Bench::open(path, args.load.payload, args.keys)?;
+    let bench = queue::open(path, args.load.send.payload, args.keys)?;
     run_cycle(&bench, args, name, report).await
 }
 
 async fn run_cycle(bench: &Bench, args: &QueueArgs, name: &str, report: &mut Report) -> CliResult<f64> {
-    let submit = bench.submit(args.load.jobs, args.load.batch, |job| job).await?;
+    let submit = bench.submit(args.load.jobs, args.load.send.batch, |job| job).await?;
     let process = bench.process(args.load.jobs, args.workers).await?;
     report.rate(format!("{name} submit"), args.load.jobs, submit);
     report.rate(format!("{name} process"), args.load.jobs, process);
@@ -68,7 +70,7 @@ async fn run_cycle(bench: &Bench, args: &QueueArgs, name: &str, report: &mut Rep
 async fn calls(args: &QueueArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<f64> {
     let callers = args.load.callers;
     out.note(format!("queue: one job per call from {callers} callers ..."));
-    let bench = Arc::new(Bench::open(&dir.join("calls.db"), args.load.payload, args.keys)?);
+    let bench = Arc::new(queue::open(&dir.join("calls.db"), args.load.send.payload, args.keys)?);
     let each = args.load.jobs / callers;
     let took = bench.submit_by_callers(callers, each).await?;
     Ok(report.rate(format!("queue {callers} callers"), each * callers, took))
@@ -77,7 +79,7 @@ async fn calls(args: &QueueArgs, dir: &Path, out: &Output, report: &mut Report) 
 /// One job alone: submit, wait for its end, again.
 async fn idle(args: &QueueArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
     out.note(format!("queue: {ALONE} jobs, one at a time ..."));
-    let bench = Bench::open(&dir.join("idle.db"), args.load.payload, Keys::None)?;
+    let bench = queue::open(&dir.join("idle.db"), args.load.send.payload, Keys::None)?;
     report.latency("one job, submit to end,", bench.one_by_one(ALONE, args.workers).await?);
     Ok(())
 }
@@ -85,8 +87,8 @@ async fn idle(args: &QueueArgs, dir: &Path, out: &Output, report: &mut Report) -
 /// Leases while very many jobs are queued.
 async fn queued(args: &QueueArgs, jobs: u64, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
     out.note(format!("queue: leases beside {jobs} queued jobs ..."));
-    let bench = Bench::open(&dir.join("queued.db"), args.load.payload, args.keys)?;
-    bench.submit(jobs, args.load.batch, |job| job).await?;
+    let bench = queue::open(&dir.join("queued.db"), args.load.send.payload, args.keys)?;
+    bench.submit(jobs, args.load.send.batch, |job| job).await?;
     let store = bench.engine.store();
     let ask = LeaseAsk {
         worker: WorkerId::new("bench"),
@@ -117,11 +119,11 @@ async fn queued(args: &QueueArgs, jobs: u64, dir: &Path, out: &Output, report: &
 async fn parked(args: &QueueArgs, jobs: u64, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
     let free = cycle(args, &dir.join("free.db"), out, "beside nothing", report).await?;
     out.note(format!("queue: beside {jobs} jobs behind a full key ..."));
-    let bench = Bench::open(&dir.join("parked.db"), args.load.payload, args.keys)?;
+    let bench = queue::open(&dir.join("parked.db"), args.load.send.payload, args.keys)?;
     let key: LimitKey = FULL_KEY.parse().map_err(failed)?;
     let stop = LimitChange { key, rule: Some(LimitRule::at_most(0)), origin: RuleOrigin::Operator };
     bench.engine.store().set_limits(vec![stop]).await.map_err(failed)?;
-    bench.submit(jobs, args.load.batch, behind_full_key).await?;
+    bench.submit(jobs, args.load.send.batch, behind_full_key).await?;
     let beside = run_cycle(&bench, args, &format!("beside {jobs} parked"), report).await?;
     report.ratio("beside parked / beside nothing", beside, free);
     Ok(())
@@ -142,12 +144,12 @@ async fn history(
     out: &Output,
     report: &mut Report,
 ) -> CliResult<()> {
-    let bench = Bench::open(&dir.join("history.db"), args.load.payload, args.keys)?;
+    let bench = queue::open(&dir.join("history.db"), args.load.send.payload, args.keys)?;
     out.note(format!("queue: {jobs} jobs to their end, to make a history ..."));
     let mut ended = 0;
     while ended < jobs {
         let part = args.load.jobs.min(jobs - ended);
-        bench.submit(part, args.load.batch, |job| job).await?;
+        bench.submit(part, args.load.send.batch, |job| job).await?;
         bench.process(part, args.workers).await?;
         ended += part;
     }

@@ -2,6 +2,11 @@
 
 pub mod completions;
 pub mod config;
+pub mod dead_letter;
 pub mod demo;
+pub mod flows;
+pub mod jobs;
 pub mod limits;
 pub mod queue;
+pub mod run;
+pub mod tasks;

@@ -179,8 +179,15 @@ fn the_demo_shows_everything_and_ends_well() {
     let demo = place.expect(0, &["demo", "--keep", "kept"]);
     assert!(demo.stdout.contains("done 22 · skipped 1 · failed 1 · retried 1"), "{demo:?}");
     assert!(demo.stdout.contains("this one never works"), "{demo:?}");
-    assert!(demo.stderr.contains("put in 24 jobs, 1 of the lines"), "{demo:?}");
+    assert!(demo.stderr.contains("put in 24 single jobs, 1 of the lines"), "{demo:?}");
+    for part in ["attempt 1 ask failed", "↷ skipped   thumbnail", "✔ completed report"] {
+        assert!(demo.stderr.contains(part), "{part}: {demo:?}");
+    }
+    assert!(demo.stdout.starts_with("{\n  \"kind\": \"numbers\",\n  \"texts\": 6,"), "{demo:?}");
+    let flow = place.json(&["--db", "kept/orchestrator.db", "jobs", "list", "--flow", "demo"]);
+    assert_eq!(flow["state"], "completed");
     let stats = place.json(&["--db", "kept/orchestrator.db", "queue", "stats"]);
-    assert_eq!((&stats["done"], &stats["error"]), (&22.into(), &1.into()));
+    // Those of the flow are counted with them: its tasks, and each item of one of them.
+    assert_eq!((&stats["done"], &stats["error"]), (&32.into(), &1.into()));
     assert!(!place.path("orchestrator.db").exists());
 }

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// How long a condition may take before a test gives up. Far more than any needs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Waits in a script until the test says so.
+pub const WAIT_FOR_GO: &str = "while [ ! -e go ]; do sleep 0.02; done";
+
 /// A directory in which the binary runs.
 pub struct Place {
     dir: tempfile::TempDir,
@@ -87,6 +90,39 @@ impl Place {
         self.expect(0, &[&args, more].concat());
     }
 
+    /// Writes a flow of shell scripts that run in this directory: names, needs, scripts. `more` adds to
+    /// or replaces fields of the flow.
+    pub fn flow(&self, file: &str, tasks: &[(&str, &[&str], &str)], more: Value) {
+        let mut flow = serde_json::json!({
+            "flow": file.split('.').next(),
+            "defaults": { "retries": 0, "backoff": { "initial": "10ms" } },
+            "tasks": {},
+        });
+        for (name, needs, script) in tasks {
+            let with = serde_json::json!({ "run": ["sh", "-c", script], "cwd": "." });
+            flow["tasks"][name] = serde_json::json!({ "handler": "command", "needs": needs, "with": with });
+        }
+        for (name, value) in more.as_object().into_iter().flatten() {
+            flow[name] = value.clone();
+        }
+        self.write(file, &flow.to_string());
+    }
+
+    /// The id of the newest job.
+    pub fn newest(&self) -> String {
+        self.json(&["jobs", "list", "--limit", "1"])["id"].as_str().unwrap().to_owned()
+    }
+
+    /// The document of a job.
+    pub fn job(&self, id: &str) -> Value {
+        self.json(&["jobs", "status", id])
+    }
+
+    /// The state of a task of a job.
+    pub fn task(&self, id: &str, task: &str) -> String {
+        self.json(&["tasks", "show", id, task])["state"].as_str().unwrap().to_owned()
+    }
+
     /// Starts the binary and lets it run; its stderr goes to a file.
     pub fn start(&self, args: &[&str]) -> Running {
         let log = self.path("running.log");
@@ -103,6 +139,11 @@ fn done(mut command: Command) -> Done {
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
     }
+}
+
+/// The flows that come with the program.
+pub fn examples() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/flows").canonicalize().unwrap()
 }
 
 /// A binary at work; killed when the test ends.

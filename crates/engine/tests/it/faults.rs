@@ -7,6 +7,7 @@ use orchestrator_store::{AttemptEnd, Beat, Held, LeaseAsk, Leased, Settled, Sett
 use orchestrator_worker::{Pool, Registry, SourceError, WorkSource, handler_fn};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 fn echo() -> Registry {
@@ -22,7 +23,7 @@ async fn work_goes_on_when_the_source_heals() {
     let pool = Pool::start(source.clone(), echo(), workers(4));
     for id in world.submit_all(jobs("echo", 20)).await {
         let job = world.end(id).await;
-        assert_eq!((job.state, job.task.counters.attempt), (JobState::Completed, 1));
+        assert_eq!((job.state, job.task().counters.attempt), (JobState::Completed, 1));
     }
     let stats = pool.stats();
     assert_eq!((stats.completed, stats.settled()), (20, 20), "each outcome once, none lost");
@@ -37,7 +38,7 @@ async fn an_answer_that_got_lost_is_asked_for_again_without_harm() {
     let pool = Pool::start(source, echo(), workers(1));
     let id = world.submit_all(jobs("echo", 1)).await[0];
     let job = world.end(id).await;
-    assert_eq!((job.state, job.task.counters.attempt), (JobState::Completed, 1));
+    assert_eq!((job.state, job.task().counters.attempt), (JobState::Completed, 1));
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!((pool.stats().stale, pool.stats().completed), (1, 0));
     assert_eq!(world.job(id).await.state, JobState::Completed);
@@ -61,6 +62,14 @@ impl WorkSource for Picky {
         self.0.extend(held, ttl).await
     }
 
+    async fn lost(&self, held: Vec<Held>) -> Result<Vec<Held>, SourceError> {
+        self.0.lost(held).await
+    }
+
+    fn revoked(&self) -> watch::Receiver<u64> {
+        self.0.revoked()
+    }
+
     async fn settle(&self, batch: Vec<Settlement>) -> Result<Vec<Settled>, SourceError> {
         let bad = Outcome::Completed(Json::trusted("13"));
         if batch.iter().any(|settlement| settlement.outcome == bad) {
@@ -81,7 +90,7 @@ async fn an_outcome_that_cannot_be_stored_fails_its_job_and_no_other() {
         assert_eq!(job.state, expected, "{n}");
     }
     let bad = world.job(ids[13]).await;
-    assert_eq!(bad.history[0].how, AttemptEnd::Failed(ErrorClass::Defect));
-    assert!(bad.history[0].message.contains("13 is unlucky"), "{:?}", bad.history);
+    assert_eq!(bad.task().history[0].how, AttemptEnd::Failed(ErrorClass::Defect));
+    assert!(bad.task().history[0].message.contains("13 is unlucky"), "{:?}", bad.task().history);
     assert_eq!((pool.stats().completed, pool.stats().failed, pool.stats().refused), (19, 1, 0));
 }

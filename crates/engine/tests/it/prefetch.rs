@@ -66,7 +66,7 @@ async fn what_was_leased_ahead_of_slow_tasks_is_given_back() {
     assert_eq!((stats.running, stats.buffered), (2, 0));
     assert!(stats.released > 0);
     for id in &ids[2..] {
-        let task = world.job(*id).await.task;
+        let task = world.job(*id).await.task().clone();
         assert_eq!((task.state, task.counters.failures), (TaskState::Queued, 0), "others may have it");
     }
 }

@@ -23,8 +23,8 @@ async fn jobs_run_to_their_end_with_their_results() {
     for (n, id) in ids.iter().enumerate() {
         let job = world.end(*id).await;
         assert_eq!(job.state, JobState::Completed);
-        assert_eq!(job.task.output.unwrap().as_str(), n.to_string());
-        assert_eq!(job.task.counters.attempt, 1);
+        assert_eq!(job.task().output.as_ref().unwrap().as_str(), n.to_string());
+        assert_eq!(job.task().counters.attempt, 1);
     }
     let stats = pool.stats();
     assert_eq!((stats.leased, stats.completed, stats.settled()), (60, 60, 60));
@@ -76,7 +76,7 @@ async fn a_retry_starts_when_it_falls_due() {
     let id = world.submit(NewJob::with_spec(spec("flaky").into())).await;
     let job = world.end(id).await;
     assert_eq!(job.state, JobState::Completed);
-    assert_eq!((job.task.counters.attempt, job.task.counters.failures), (3, 2));
+    assert_eq!((job.task().counters.attempt, job.task().counters.failures), (3, 2));
     assert_eq!((pool.stats().retried, pool.stats().completed), (2, 1));
     let starts = starts.lock().unwrap().clone();
     for (at, due) in starts.iter().zip([0, 1000, 3000]) {
@@ -98,8 +98,8 @@ async fn an_attempt_that_takes_too_long_is_cancelled_and_retried() {
     let id = world.submit(NewJob::with_spec(spec("polite").with_timeout(Some(Millis::secs(5))).into())).await;
     let job = world.end(id).await;
     assert_eq!(job.state, JobState::Completed);
-    assert_eq!(job.history[0].how, AttemptEnd::Failed(ErrorClass::Timeout));
-    assert!(job.history[0].message.contains("limit of 5s"), "{}", job.history[0].message);
+    assert_eq!(job.task().history[0].how, AttemptEnd::Failed(ErrorClass::Timeout));
+    assert!(job.task().history[0].message.contains("limit of 5s"), "{}", job.task().history[0].message);
     assert!((6000..6100).contains(&world.ms()), "5 s, and 1 s before the retry: {}", world.ms());
     assert_eq!(pool.stats().retried, 1);
 }
@@ -146,8 +146,8 @@ async fn a_panic_fails_its_job_and_nothing_else() {
     let ids = world.submit_all(jobs("shaky", 3)).await;
     let bad = world.end(ids[0]).await;
     assert_eq!(bad.state, JobState::Failed);
-    assert_eq!(bad.history[0].how, AttemptEnd::Failed(ErrorClass::Defect));
-    assert!(bad.history[0].message.contains("zero is too much for me"), "{:?}", bad.history);
+    assert_eq!(bad.task().history[0].how, AttemptEnd::Failed(ErrorClass::Defect));
+    assert!(bad.task().history[0].message.contains("zero is too much for me"), "{:?}", bad.task().history);
     for id in &ids[1..] {
         assert_eq!(world.end(*id).await.state, JobState::Completed);
     }
@@ -161,7 +161,7 @@ async fn a_handler_cannot_claim_to_be_lost() {
     let _pool = world.pool(liar, workers(1));
     let id = world.submit(NewJob::with_spec(spec("liar").into())).await;
     let job = world.end(id).await;
-    assert_eq!((job.state, job.task.counters.crashes), (JobState::Failed, 0));
+    assert_eq!((job.state, job.task().counters.crashes), (JobState::Failed, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,13 +30,13 @@ async fn what_ends_within_the_grace_counts_and_the_rest_goes_back_unharmed() {
     let summary = pool.shutdown(Millis::secs(10)).await;
     assert_eq!(summary, Summary { finished: 1, released: 1, unreported: 0 });
     assert!((12_000..12_100).contains(&world.ms()), "grace and a moment to clean up: {}", world.ms());
-    assert_eq!(world.job(ids[0]).await.task.state, TaskState::Completed);
-    let given_back = world.job(ids[1]).await.task;
+    assert_eq!(world.job(ids[0]).await.task().state, TaskState::Completed);
+    let given_back = world.job(ids[1]).await.task().clone();
     assert_eq!((given_back.state, given_back.counters), (TaskState::Queued, UNHARMED));
-    assert_eq!(world.job(ids[2]).await.task.counters.attempt, 0, "nothing new was started");
+    assert_eq!(world.job(ids[2]).await.task().counters.attempt, 0, "nothing new was started");
     // A second pool takes it from there.
     let _next = world.pool(sleeper(), workers(2));
-    assert_eq!(world.end(ids[1]).await.task.counters, Counters { attempt: 2, ..UNHARMED });
+    assert_eq!(world.end(ids[1]).await.task().counters, Counters { attempt: 2, ..UNHARMED });
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,7 +61,7 @@ async fn a_handler_that_heeds_its_token_ends_the_pool_at_once() {
     settle_down().await;
     assert_eq!(pool.shutdown(Millis(0)).await, Summary { finished: 0, released: 2, unreported: 0 });
     assert_eq!(world.ms(), 1);
-    assert_eq!(world.job(ids[1]).await.task.counters, UNHARMED);
+    assert_eq!(world.job(ids[1]).await.task().counters, UNHARMED);
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,7 +95,7 @@ async fn waiting_tasks_go_back_at_once_while_others_still_run() {
         settle_down().await;
         let mut states = vec![];
         for id in &ids {
-            let task = world.job(*id).await.task;
+            let task = world.job(*id).await.task().clone();
             assert_eq!((task.counters.failures, task.counters.crashes), (0, 0));
             states.push(task.state);
         }
@@ -116,10 +116,10 @@ async fn a_lease_that_is_granted_while_the_pool_stops_goes_back() {
     let id = world.submit(nap(1)).await;
     let pool = Pool::start(source, sleeper(), workers(2));
     settle_down().await;
-    assert_eq!(world.job(id).await.task.state, TaskState::Running, "granted, but the answer is on its way");
+    assert_eq!(world.job(id).await.task().state, TaskState::Running, "granted, but the answer is on its way");
     let summary = pool.shutdown(Millis::secs(10)).await;
     assert_eq!(summary, Summary { finished: 0, released: 1, unreported: 0 });
-    let task = world.job(id).await.task;
+    let task = world.job(id).await.task().clone();
     assert_eq!((task.state, task.counters), (TaskState::Queued, UNHARMED));
 }
 
@@ -131,7 +131,7 @@ async fn a_pool_that_is_dropped_gives_its_tasks_back() {
     settle_down().await;
     drop(pool);
     sleep(Duration::from_secs(3)).await;
-    let task = world.job(id).await.task;
+    let task = world.job(id).await.task().clone();
     assert_eq!((task.state, task.counters), (TaskState::Queued, UNHARMED));
 }
 

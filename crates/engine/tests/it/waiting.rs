@@ -85,7 +85,7 @@ async fn a_waiter_hears_of_a_sweep_that_ended_its_job() {
     };
     assert_eq!(world.store().lease(ask).await.unwrap().tasks.len(), 1);
     let job = world.end(id).await;
-    assert_eq!((job.state, job.task.counters.crashes), (JobState::Failed, 1));
+    assert_eq!((job.state, job.task().counters.crashes), (JobState::Failed, 1));
     assert!((30_000..31_500).contains(&world.ms()), "one sweep after the lease ran out: {}", world.ms());
     sweeper.stop().await;
 }
@@ -111,7 +111,7 @@ async fn sweeps_go_page_by_page() {
     let sweeper = engine.start_sweeper();
     settle_down().await;
     for id in ids {
-        assert_eq!(world.job(id).await.task.counters.crashes, 1);
+        assert_eq!(world.job(id).await.task().counters.crashes, 1);
     }
     sweeper.stop().await;
 }

@@ -12,6 +12,7 @@ use orchestrator_worker::{Pool, PoolConfig, Registry, SourceError, WorkSource};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -129,6 +130,7 @@ pub struct Script {
     pub lease: Mutex<VecDeque<Fault>>,
     pub extend: Mutex<VecDeque<Fault>>,
     pub settle: Mutex<VecDeque<Fault>>,
+    pub lost: Mutex<VecDeque<Fault>>,
 }
 
 /// A source that fails as its script says and notes what it was asked.
@@ -188,6 +190,14 @@ impl WorkSource for Faulty {
     async fn extend(&self, held: Vec<Held>, ttl: Millis) -> Result<Vec<Beat>, SourceError> {
         self.extended.lock().unwrap().push(held.clone());
         act(&self.script.extend, self.inner.extend(held, ttl)).await
+    }
+
+    async fn lost(&self, held: Vec<Held>) -> Result<Vec<Held>, SourceError> {
+        act(&self.script.lost, self.inner.lost(held)).await
+    }
+
+    fn revoked(&self) -> watch::Receiver<u64> {
+        self.inner.revoked()
     }
 
     async fn settle(&self, batch: Vec<Settlement>) -> Result<Vec<Settled>, SourceError> {

@@ -1,12 +1,14 @@
 //! The catalog of the contract, on the readers.
 
-use super::{jobs, stats};
+use super::{flows, jobs, stats};
 use crate::SqliteStore;
 use async_trait::async_trait;
-use orchestrator_core::{JobId, Timestamp};
+use orchestrator_core::{JobId, TaskId, Timestamp};
 use orchestrator_store::{
-    Catalog, DeadLetter, JobFilter, JobView, JournalEntry, LimitView, LineFilter, Page, Stats, StoreResult,
+    Catalog, DeadLetter, FlowView, Held, JobFilter, JobView, JournalEntry, LimitView, LineFilter, Page,
+    Stats, StoreResult, TaskView,
 };
+use std::sync::Arc;
 use tokio::sync::watch;
 
 #[async_trait]
@@ -20,40 +22,79 @@ impl Catalog for SqliteStore {
     }
 
     async fn job(&self, id: JobId) -> StoreResult<Option<JobView>> {
-        match self.readers.read_here(|conn, ids| jobs::job_at_hand(conn, ids, id))? {
+        match self.readers.read_here(|at| jobs::job_at_hand(at, id))? {
             Some(job) => Ok(Some(job)),
-            None => self.readers.read(move |conn, ids| jobs::job(conn, ids, id)).await,
+            None => self.readers.read(move |at| jobs::job(at, id)).await,
         }
     }
 
+    async fn task(&self, id: TaskId) -> StoreResult<Option<TaskView>> {
+        self.readers.read(move |at| jobs::task(at, id)).await
+    }
+
+    async fn items(&self, group: TaskId, after: Option<u32>, limit: u32) -> StoreResult<Vec<TaskView>> {
+        self.readers.read(move |at| jobs::items(at, group, after, limit)).await
+    }
+
+    async fn held(&self, attempts: Vec<Held>) -> StoreResult<Vec<bool>> {
+        self.readers
+            .read(move |at| {
+                let sql = "SELECT EXISTS (SELECT 1 FROM leases WHERE task = ?1 AND attempt = ?2)";
+                let mut statement = at.conn.prepare_cached(sql)?;
+                let mut holds = |held: &Held| match at.ids.packed(held.task) {
+                    Some(task) => statement.query_row((task, held.attempt), |row| row.get(0)),
+                    None => Ok(false),
+                };
+                attempts.iter().map(&mut holds).collect()
+            })
+            .await
+    }
+
+    async fn ids(&self, prefix: String, limit: u32) -> StoreResult<Vec<JobId>> {
+        self.readers.read(move |at| jobs::ids(at, &prefix, limit)).await
+    }
+
     async fn list(&self, filter: JobFilter, page: Page) -> StoreResult<Vec<JobView>> {
-        self.readers.read(move |conn, ids| jobs::list(conn, ids, &filter, page)).await
+        self.readers.read(move |at| jobs::list(at, &filter, page)).await
     }
 
     async fn stats(&self) -> StoreResult<Stats> {
-        self.readers.read(|conn, _| stats::stats(conn)).await
+        self.readers.read(|at| stats::stats(at.conn)).await
     }
 
-    async fn dead_letters(&self, filter: LineFilter, page: Page) -> StoreResult<Vec<DeadLetter>> {
-        self.readers.read(move |conn, ids| jobs::dead_letters(conn, ids, &filter, page)).await
+    async fn dead_letters(
+        &self,
+        filter: LineFilter,
+        after: Option<TaskId>,
+        limit: u32,
+    ) -> StoreResult<Vec<DeadLetter>> {
+        self.readers.read(move |at| jobs::dead_letters(at, &filter, after, limit)).await
+    }
+
+    async fn flows(&self, name: Option<Arc<str>>) -> StoreResult<Vec<FlowView>> {
+        self.readers.read(move |at| flows::flows(at.conn, name.as_deref())).await
+    }
+
+    async fn flow(&self, name: Arc<str>, version: Option<u32>) -> StoreResult<Option<FlowView>> {
+        self.readers.read(move |at| flows::flow(at.conn, &name, version)).await
     }
 
     async fn limits(&self) -> StoreResult<Vec<LimitView>> {
-        self.readers.read(|conn, _| stats::limits(conn)).await
+        self.readers.read(|at| stats::limits(at.conn)).await
     }
 
     async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>> {
         self.readers
-            .read(move |conn, ids| {
+            .read(move |at| {
                 let sql = "SELECT n, at, events FROM journal WHERE n > ?1 ORDER BY n LIMIT ?2";
-                let mut statement = conn.prepare_cached(sql)?;
+                let mut statement = at.conn.prepare_cached(sql)?;
                 let mut rows = statement.query((after, limit))?;
                 let mut entries = vec![];
                 while let Some(row) = rows.next()? {
                     entries.push(JournalEntry {
                         n: row.get(0)?,
                         at: Timestamp::from_millis(row.get(1)?),
-                        events: jobs::events(conn, ids, row.get_ref(2)?.as_blob()?)?,
+                        events: jobs::events(at.conn, at.ids, row.get_ref(2)?.as_blob()?)?,
                     });
                 }
                 Ok(entries)

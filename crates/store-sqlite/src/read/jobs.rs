@@ -1,204 +1,368 @@
 //! Jobs as the catalog shows them.
 
-use crate::ids::{Ids, index_of, pack, seq_of, state_of};
+use super::flows::{Version, Versions};
+use super::tasks::{self, Entry};
+use crate::ids::{Ids, JOB_EVENT, index_of, job_state_of, pack, seq_of, state_of};
+use orchestrator_core::flow::Run;
 use orchestrator_core::{
-    Counters, DeadReason, ErrorClass, JobId, JobState, Json, Limits, Priority, TaskState, Timestamp,
-    WorkerId, decide,
+    DeadReason, Event, JobEvent, JobId, JobState, Json, Millis, Priority, TaskEvent, TaskId, TaskState,
+    Timestamp,
 };
-use orchestrator_store::{
-    AttemptEnd, AttemptRecord, DeadLetter, JobFilter, JobView, LineFilter, Page, TaskView,
-};
+use orchestrator_store::{DeadLetter, JobFilter, JobView, LineFilter, Page, TaskView};
 use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
-/// Jobs from after a number, in order: a page of them, or the first one alone.
-const PAGE: &str = include_str!("../../sql/view_jobs_page.sql");
-const WAITING: &str = include_str!("../../sql/view_waiting.sql");
-const MOVED: &str = include_str!("../../sql/view_moved.sql");
-const ATTEMPTS: &str = include_str!("../../sql/view_attempts.sql");
-const DEAD: &str = include_str!("../../sql/view_dead.sql");
+const OLDEST: &str = include_str!("../../sql/view_jobs_page.sql");
+const NEWEST: &str = include_str!("../../sql/view_jobs_newest.sql");
+
+/// What every read of jobs needs.
+#[derive(Clone, Copy)]
+pub struct Reading<'a> {
+    pub conn: &'a Connection,
+    pub ids: Ids,
+    pub versions: &'a Versions,
+}
 
 /// One job, if there is one with this id.
-pub fn job(conn: &Connection, ids: Ids, id: JobId) -> rusqlite::Result<Option<JobView>> {
-    let Some(seq) = ids.seq(id) else { return Ok(None) };
-    let view = conn.prepare_cached(PAGE)?.query_row(only(seq), |row| view(conn, ids, row)).optional()?;
-    Ok(view.filter(|view| view.id == id))
+pub fn job(at: Reading<'_>, id: JobId) -> rusqlite::Result<Option<JobView>> {
+    with_row(at, id, |row| view(at, row).map(Some))
 }
 
-/// One job, if its task is held or over: then a few seeks find all of it. `None` says nothing.
-pub fn job_at_hand(conn: &Connection, ids: Ids, id: JobId) -> rusqlite::Result<Option<JobView>> {
-    let Some(seq) = ids.seq(id) else { return Ok(None) };
-    let at_hand = |row: &Row<'_>| {
+/// One job, if it is held or over and has few tasks: then a few seeks find all of it. `None` says nothing.
+pub fn job_at_hand(at: Reading<'_>, id: JobId) -> rusqlite::Result<Option<JobView>> {
+    with_row(at, id, |row| {
         let waits =
             row.get_ref("ended_state")? == ValueRef::Null && row.get_ref("lease_attempt")? == ValueRef::Null;
-        if waits { Ok(None) } else { view(conn, ids, row).map(Some) }
-    };
-    let view = conn.prepare_cached(PAGE)?.query_row(only(seq), at_hand).optional()?.flatten();
-    Ok(view.filter(|view| view.id == id))
+        let small = row.get_ref("run_body")?.as_blob_or_null()?.is_none_or(|body| body.len() < 64);
+        if waits || !small { Ok(None) } else { view(at, row).map(Some) }
+    })
 }
 
-/// What makes a page start at one job. The caller compares ids: the job may not be there.
-fn only(seq: i64) -> (i64, Option<&'static str>, Option<&'static str>) {
-    (seq - 1, None, None)
+/// Runs a read on the row of a job, if there is one with this id.
+fn with_row<T>(
+    at: Reading<'_>,
+    id: JobId,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<Option<T>>,
+) -> rusqlite::Result<Option<T>> {
+    let Some(seq) = at.ids.seq(id) else { return Ok(None) };
+    let mut statement = at.conn.prepare_cached(OLDEST)?;
+    let mut rows = statement.query([seq - 1])?;
+    match rows.next()? {
+        Some(row) if at.ids.job(Timestamp::from_millis(row.get("created")?), row.get("seq")?) == id => {
+            read(row)
+        }
+        _ => Ok(None),
+    }
 }
 
-/// A page of jobs in order of submission.
-pub fn list(conn: &Connection, ids: Ids, filter: &JobFilter, page: Page) -> rusqlite::Result<Vec<JobView>> {
-    let after = page.after.map_or(Some(0), |id| ids.seq(id)).unwrap_or(i64::MAX);
-    let mut statement = conn.prepare_cached(PAGE)?;
-    let mut rows = statement.query((after, filter.line.queue.as_deref(), filter.line.handler.as_deref()))?;
+/// A page of jobs.
+pub fn list(at: Reading<'_>, filter: &JobFilter, page: Page) -> rusqlite::Result<Vec<JobView>> {
+    let limit = page.limit as usize;
+    let from = page.after.map(|id| at.ids.seq(id).unwrap_or(if filter.newest_first { 0 } else { i64::MAX }));
     let mut found = vec![];
-    while found.len() < page.limit as usize
+    if let Some(mut seqs) = few(at.conn, filter)? {
+        seqs.retain(|seq| {
+            from.is_none_or(|from| if filter.newest_first { *seq < from } else { *seq > from })
+        });
+        if filter.newest_first {
+            seqs.reverse();
+        }
+        let mut statement = at.conn.prepare_cached(OLDEST)?;
+        for seq in seqs {
+            if found.len() == limit {
+                break;
+            }
+            let view = statement.query_row([seq - 1], |row| view(at, row))?;
+            found.extend(filter.takes(&view).then_some(view));
+        }
+        return Ok(found);
+    }
+    let (sql, from) =
+        if filter.newest_first { (NEWEST, from.unwrap_or(i64::MAX)) } else { (OLDEST, from.unwrap_or(0)) };
+    let mut statement = at.conn.prepare_cached(sql)?;
+    let mut rows = statement.query([from])?;
+    while found.len() < limit
         && let Some(row) = rows.next()?
     {
-        let view = view(conn, ids, row)?;
-        if filter.state.is_none_or(|state| view.task.state == state) {
-            found.push(view);
+        if !may_be_in(&filter.states, row)? {
+            continue;
         }
+        let view = view(at, row)?;
+        found.extend(filter.takes(&view).then_some(view));
     }
     Ok(found)
 }
 
+/// The numbers of all jobs that a filter may take, where an index knows them: among millions that are over, the few
+/// that are not.
+fn few(conn: &Connection, filter: &JobFilter) -> rusqlite::Result<Option<Vec<i64>>> {
+    let live = !filter.states.is_empty() && filter.states.iter().all(|state| !state.is_terminal());
+    let sql = if live {
+        include_str!("../../sql/view_live_jobs.sql")
+    } else if filter.recoverable {
+        include_str!("../../sql/view_bad_runs.sql")
+    } else {
+        return Ok(None);
+    };
+    let mut statement = conn.prepare_cached(sql)?;
+    let seqs = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok(Some(seqs))
+}
+
+/// Whether a job may be in one of these states, by what its row tells at a glance.
+fn may_be_in(states: &[JobState], row: &Row<'_>) -> rusqlite::Result<bool> {
+    if states.is_empty() {
+        return Ok(true);
+    }
+    if let Some(code) = row.get::<_, Option<u8>>("run_state")? {
+        return Ok(job_state_of(code).is_some_and(|state| states.contains(&state)));
+    }
+    let ended = row.get::<_, Option<u8>>("ended_state")?.and_then(state_of);
+    Ok(match ended {
+        Some(state) => states.contains(&JobState::of_only_task(state, true)),
+        None => states.iter().any(|state| !state.is_terminal()),
+    })
+}
+
 /// A page of dead letters in order of their jobs.
 pub fn dead_letters(
-    conn: &Connection,
-    ids: Ids,
+    at: Reading<'_>,
     filter: &LineFilter,
-    page: Page,
+    after: Option<TaskId>,
+    limit: u32,
 ) -> rusqlite::Result<Vec<DeadLetter>> {
-    let after = page.after.map_or(Some(0), |id| ids.seq(id)).map_or(i64::MAX, |seq| pack(seq, 0));
-    let mut statement = conn.prepare_cached(DEAD)?;
-    let rows = statement.query_map(
-        (after, filter.queue.as_deref(), filter.handler.as_deref(), page.limit),
-        |row| {
+    let after = after.map_or(Some(-1), |task| at.ids.packed(task)).unwrap_or(i64::MAX);
+    let mut statement = at.conn.prepare_cached(include_str!("../../sql/view_dead.sql"))?;
+    let rows =
+        statement.query_map((after, filter.queue.as_deref(), filter.handler.as_deref(), limit), |row| {
             let task: i64 = row.get(0)?;
             let reason: String = row.get(6)?;
+            let (name, flow) = match row.get::<_, Option<i64>>(11)? {
+                None => ("main".into(), None),
+                Some(flow) => {
+                    let version = at.versions.get(at.conn, flow)?;
+                    let run = read_run(row.get_ref(12)?)?;
+                    (task_name(&version, &run, index_of(task)), version.reference().map(|flow| flow.name))
+                }
+            };
             Ok(DeadLetter {
-                job: ids.job(Timestamp::from_millis(row.get(1)?), seq_of(task)),
+                task: at.ids.task(Timestamp::from_millis(row.get(1)?), task),
+                name,
+                flow,
                 key: row.get::<_, Option<String>>(2)?.map(Into::into),
                 queue: row.get::<_, String>(3)?.into(),
                 handler: row.get::<_, String>(4)?.into(),
                 at: Timestamp::from_millis(row.get(5)?),
                 reason: DeadReason::from_word(&reason).ok_or_else(|| unreadable(6, &reason))?,
-                counters: Counters { attempt: row.get(7)?, failures: row.get(8)?, crashes: row.get(9)? },
+                counters: tasks::counters(row, 7)?,
                 message: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
             })
-        },
-    )?;
+        })?;
     rows.collect()
 }
 
-fn view(conn: &Connection, ids: Ids, row: &Row<'_>) -> rusqlite::Result<JobView> {
-    let seq: i64 = row.get("seq")?;
-    let task_row = pack(seq, 0);
-    let created = Timestamp::from_millis(row.get("created")?);
-    let task = task(conn, row, task_row)?;
-    let spec: String = row.get("spec_body")?;
-    let previous: Option<(i64, i64)> =
-        row.get::<_, Option<i64>>("previous")?.zip(row.get("previous_created")?);
-    Ok(JobView {
-        id: ids.task(created, task_row).job,
-        state: JobState::of_only_task(task.state, task.counters.attempt > 0),
-        tenant: row.get::<_, String>("tenant_name")?.into(),
-        key: row.get::<_, Option<String>>("key")?.map(Into::into),
-        created,
-        priority: Priority::from_tier(row.get("tier")?),
-        previous: previous.map(|(seq, created)| ids.job(Timestamp::from_millis(created), seq)),
-        spec: serde_json::from_str(&spec).map_err(|_| unreadable(0, &spec))?,
-        payload: Json::trusted(row.get::<_, String>("payload")?),
-        task,
-        history: history(conn, task_row)?,
+fn task_name(version: &Version, run: &Run, index: u32) -> Arc<str> {
+    match run.place(index) {
+        None => index.to_string().into(),
+        Some(place) => {
+            let name = &version.plan.tasks()[place.task as usize].name;
+            place.item.map_or(name.clone(), |item| format!("{name}[{item}]").into())
+        }
+    }
+}
+
+/// One task of a job.
+pub fn task(at: Reading<'_>, id: TaskId) -> rusqlite::Result<Option<TaskView>> {
+    with_row(at, id.job, |row| {
+        let Some(head) = head(at, row)? else {
+            return Ok(if id.index == 0 { Some(queue_task(at, row)?) } else { None });
+        };
+        let Some(place) = head.run.place(id.index) else { return Ok(None) };
+        tasks::of_flow(at.conn, &head.job(), id.index, place).map(Some)
     })
 }
 
-/// The task of a job: held and ended ones come with the row, waiting ones are looked for.
-fn task(conn: &Connection, row: &Row<'_>, task: i64) -> rusqlite::Result<TaskView> {
-    let blank = TaskView {
-        state: TaskState::Queued,
-        counters: Counters::default(),
-        limits: Limits::none(),
-        checkpoint: None,
-        worker: None,
-        expires: None,
-        due: None,
-        parked: false,
-        ended: None,
-        output: None,
-        dead: None,
-    };
-    if let Some(code) = row.get::<_, Option<u8>>("ended_state")? {
-        let dead: Option<String> = row.get("dead_reason")?;
-        return Ok(TaskView {
-            state: state_of(code).ok_or_else(|| unreadable(0, "state"))?,
-            counters: counters(row, "ended_attempt", "ended_failures", "ended_crashes")?,
-            limits: limits(&row.get::<_, String>("ended_keys")?)?,
-            ended: Some(Timestamp::from_millis(row.get("ended_at")?)),
-            output: row.get::<_, Option<String>>("output")?.map(Json::trusted),
-            dead: dead.as_deref().and_then(DeadReason::from_word),
-            ..blank
-        });
-    }
-    if row.get::<_, Option<u32>>("lease_attempt")?.is_some() {
-        return Ok(TaskView {
-            state: TaskState::Running,
-            counters: counters(row, "lease_attempt", "lease_failures", "lease_crashes")?,
-            limits: limits(&row.get::<_, String>("lease_keys")?)?,
-            checkpoint: row.get::<_, Option<String>>("lease_checkpoint")?.map(Json::trusted),
-            worker: Some(WorkerId::new(row.get::<_, String>("worker")?)),
-            expires: Some(Timestamp::from_millis(row.get("expires")?)),
-            ..blank
-        });
-    }
-    let read = |row: &Row<'_>| {
-        let counters = counters(row, "attempt", "failures", "crashes")?;
-        let due = row.get::<_, Option<i64>>("due")?.map(Timestamp::from_millis);
-        Ok(TaskView {
-            state: if due.is_some() { decide::waiting_state(&counters) } else { TaskState::Queued },
-            counters,
-            limits: limits(&row.get::<_, String>("keys")?)?,
-            checkpoint: row.get::<_, Option<String>>("checkpoint")?.map(Json::trusted),
-            due,
-            parked: row.get("parked")?,
-            ..blank.clone()
-        })
-    };
-    let (line, lane, tier, entry): (i64, i64, u8, i64) =
-        (row.get("line")?, row.get("lane")?, row.get("tier")?, row.get("entry")?);
-    let here = conn.prepare_cached(WAITING)?.query_row((line, lane, tier, entry, task), read).optional()?;
-    match here {
-        Some(found) => Ok(found),
-        None => conn.prepare_cached(MOVED)?.query_row((line, tier, task), read),
-    }
-}
-
-fn history(conn: &Connection, task: i64) -> rusqlite::Result<Vec<AttemptRecord>> {
-    let mut statement = conn.prepare_cached(ATTEMPTS)?;
-    let rows = statement.query_map([task], |row| {
-        let how: String = row.get(2)?;
-        Ok(AttemptRecord {
-            attempt: row.get(0)?,
-            at: Timestamp::from_millis(row.get(1)?),
-            how: attempt_end(&how).ok_or_else(|| unreadable(2, &how))?,
-            message: row.get(3)?,
-        })
+/// The items that a task was expanded into.
+pub fn items(
+    at: Reading<'_>,
+    group: TaskId,
+    after: Option<u32>,
+    limit: u32,
+) -> rusqlite::Result<Vec<TaskView>> {
+    let found = with_row(at, group.job, |row| {
+        let Some(head) = head(at, row)? else { return Ok(None) };
+        let Some(group) = head.run.group(group.index) else { return Ok(None) };
+        let from = after.map_or(group.first, |after| group.first.max(after.saturating_add(1)));
+        let indexes = (from..group.first + group.count).take(limit as usize);
+        let view = |index: u32| {
+            let place = head.run.place(index).ok_or_else(|| unreadable(0, "an item"))?;
+            tasks::of_flow(at.conn, &head.job(), index, place)
+        };
+        indexes.map(view).collect::<Result<Vec<_>, _>>().map(Some)
     })?;
-    rows.collect()
+    Ok(found.unwrap_or_default())
 }
 
-fn attempt_end(how: &str) -> Option<AttemptEnd> {
-    match how {
-        "lost" => Some(AttemptEnd::Lost),
-        "stale" => Some(AttemptEnd::Stale),
-        _ => how.strip_prefix("failed:").and_then(ErrorClass::from_word).map(AttemptEnd::Failed),
+/// The ids of jobs that start with a prefix, newest first.
+pub fn ids(at: Reading<'_>, prefix: &str, limit: u32) -> rusqlite::Result<Vec<JobId>> {
+    let prefix = prefix.to_ascii_lowercase();
+    let Some(earliest) = earliest(&prefix) else { return Ok(vec![]) };
+    let mut statement = at.conn.prepare_cached(include_str!("../../sql/view_ids.sql"))?;
+    let mut rows = statement.query([])?;
+    let mut found = vec![];
+    while found.len() < limit as usize
+        && let Some(row) = rows.next()?
+    {
+        let created = Timestamp::from_millis(row.get(1)?);
+        // Jobs are numbered in the order of their creation, up to what a clock may have been set back.
+        if created + SET_BACK < earliest {
+            break;
+        }
+        let id = at.ids.job(created, row.get(0)?);
+        found.extend(id.to_string().starts_with(&prefix).then_some(id));
+    }
+    Ok(found)
+}
+
+/// How far back a clock may have been set between two jobs without one of them being missed by its prefix.
+const SET_BACK: Millis = Millis::hours(1);
+
+/// The earliest moment of creation of an id that starts with a prefix; none if no id does.
+fn earliest(prefix: &str) -> Option<Timestamp> {
+    let digits: String = prefix.chars().filter(|c| *c != '-').take(12).collect();
+    let shown = prefix.len() <= 36 && prefix.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    let padded = format!("{digits:0<12}");
+    i64::from_str_radix(&padded, 16).ok().filter(|_| shown).map(Timestamp::from_millis)
+}
+
+/// The head of a job, read.
+struct Head {
+    seq: i64,
+    version: Version,
+    run: Run,
+    payload: Json,
+    usual: FxHashMap<u32, Millis>,
+}
+
+impl Head {
+    fn job(&self) -> tasks::Job<'_> {
+        tasks::Job {
+            seq: self.seq,
+            version: &self.version,
+            run: &self.run,
+            payload: &self.payload,
+            usual: &self.usual,
+        }
     }
 }
 
-fn counters(row: &Row<'_>, attempt: &str, failures: &str, crashes: &str) -> rusqlite::Result<Counters> {
-    Ok(Counters { attempt: row.get(attempt)?, failures: row.get(failures)?, crashes: row.get(crashes)? })
+fn head(at: Reading<'_>, row: &Row<'_>) -> rusqlite::Result<Option<Head>> {
+    let Some(flow) = row.get::<_, Option<i64>>("flow")? else { return Ok(None) };
+    let version = at.versions.get(at.conn, flow)?;
+    let mut usual = FxHashMap::default();
+    if !version.plan.is_implicit() {
+        let mut statement = at.conn.prepare_cached(include_str!("../../sql/view_timings.sql"))?;
+        let mut rows = statement.query([flow])?;
+        while let Some(row) = rows.next()? {
+            usual.insert(row.get(0)?, Millis(u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0)));
+        }
+    }
+    Ok(Some(Head {
+        seq: row.get("seq")?,
+        version,
+        run: read_run(row.get_ref("run_body")?)?,
+        payload: Json::trusted(row.get::<_, String>("payload")?),
+        usual,
+    }))
 }
 
-fn limits(text: &str) -> rusqlite::Result<Limits> {
-    serde_json::from_str(text).map_err(|_| unreadable(0, text))
+fn read_run(body: ValueRef<'_>) -> rusqlite::Result<Run> {
+    postcard::from_bytes(body.as_blob()?).map_err(|_| unreadable(0, "the head of a job"))
+}
+
+fn queue_task(at: Reading<'_>, row: &Row<'_>) -> rusqlite::Result<TaskView> {
+    let spec: String = row.get("spec_body")?;
+    let spec = serde_json::from_str(&spec).map_err(|_| unreadable(0, &spec))?;
+    let entry = Entry {
+        line: row.get("line")?,
+        lane: row.get("lane")?,
+        tier: row.get("tier")?,
+        at: row.get("entry")?,
+    };
+    let payload = Json::trusted(row.get::<_, String>("payload")?);
+    tasks::of_queue(at.conn, row.get("seq")?, Arc::new(spec), &payload, &entry)
+}
+
+fn view(at: Reading<'_>, row: &Row<'_>) -> rusqlite::Result<JobView> {
+    let seq: i64 = row.get("seq")?;
+    let created = Timestamp::from_millis(row.get("created")?);
+    let previous: Option<(i64, i64)> =
+        row.get::<_, Option<i64>>("previous")?.zip(row.get("previous_created")?);
+    let base = JobView {
+        id: at.ids.job(created, seq),
+        state: JobState::Pending,
+        flow: None,
+        tenant: row.get::<_, String>("tenant_name")?.into(),
+        key: row.get::<_, Option<String>>("key")?.map(Into::into),
+        created,
+        started: None,
+        ended: None,
+        deadline: None,
+        priority: Priority::from_tier(row.get("tier")?),
+        previous: previous.map(|(seq, created)| at.ids.job(Timestamp::from_millis(created), seq)),
+        waits_for: vec![],
+        recoveries: 0,
+        max_recoveries: 0,
+        reason: None,
+        payload: Json::trusted(row.get::<_, String>("payload")?),
+        output: None,
+        tasks: vec![],
+    };
+    let Some(head) = head(at, row)? else {
+        let task = queue_task(at, row)?;
+        return Ok(JobView {
+            state: JobState::of_only_task(task.state, task.counters.attempt > 0),
+            started: task.started,
+            ended: task.ended,
+            output: task.output.clone(),
+            tasks: vec![task],
+            ..base
+        });
+    };
+    let indexes = 0..head.version.plan.tasks().len() as u32;
+    let place = |index| orchestrator_core::flow::run::Place { task: index, item: None };
+    let tasks: Vec<TaskView> = indexes
+        .map(|index| tasks::of_flow(at.conn, &head.job(), index, place(index)))
+        .collect::<Result<_, _>>()?;
+    let run = &head.run;
+    let defined = row.get::<_, Option<String>>("run_output")?.map(Json::trusted);
+    Ok(JobView {
+        state: run.state,
+        flow: head.version.reference(),
+        started: run.started,
+        ended: run.ended,
+        deadline: run.times_out(),
+        waits_for: waits_for(at, seq)?,
+        recoveries: run.recoveries,
+        max_recoveries: head.version.plan.max_recoveries(),
+        reason: run.reason.clone(),
+        output: match head.version.plan.output() {
+            Some(_) => defined,
+            None if run.state == JobState::Completed => JobView::output_of(&head.version.plan, &tasks),
+            None => None,
+        },
+        tasks,
+        ..base
+    })
+}
+
+fn waits_for(at: Reading<'_>, seq: i64) -> rusqlite::Result<Vec<JobId>> {
+    let mut statement = at.conn.prepare_cached(include_str!("../../sql/view_waits_for.sql"))?;
+    let rows =
+        statement.query_map([seq], |row| Ok(at.ids.job(Timestamp::from_millis(row.get(1)?), row.get(0)?)))?;
+    rows.collect()
 }
 
 /// A value in the tables that this program would not have written.
@@ -207,19 +371,22 @@ pub fn unreadable(column: usize, value: &str) -> rusqlite::Error {
 }
 
 /// Rebuilds the events of one journal row. The creation times of the jobs complete their ids.
-pub fn events(conn: &Connection, ids: Ids, blob: &[u8]) -> rusqlite::Result<Vec<orchestrator_core::Event>> {
+pub fn events(conn: &Connection, ids: Ids, blob: &[u8]) -> rusqlite::Result<Vec<Event>> {
     let raw: Vec<(i64, u32, u8, u32)> =
         postcard::from_bytes(blob).map_err(|_| unreadable(2, "a journal entry"))?;
     let mut created = conn.prepare_cached("SELECT created FROM jobs WHERE seq = ?1")?;
     let mut events = Vec::with_capacity(raw.len());
     for (seq, index, code, attempt) in raw {
         let Some(at) = created.query_row([seq], |row| row.get(0)).optional()? else { continue };
-        let task = pack(seq, index);
-        debug_assert_eq!(index_of(task), index);
-        events.push(orchestrator_core::Event {
-            task: ids.task(Timestamp::from_millis(at), task),
-            state: state_of(code).ok_or_else(|| unreadable(2, "a state"))?,
-            attempt,
+        let created = Timestamp::from_millis(at);
+        events.push(if index == JOB_EVENT {
+            let state = job_state_of(code).ok_or_else(|| unreadable(2, "a state"))?;
+            Event::Job(JobEvent { job: ids.job(created, seq), state })
+        } else {
+            let state: TaskState = state_of(code).ok_or_else(|| unreadable(2, "a state"))?;
+            let task = pack(seq, index);
+            debug_assert_eq!(seq_of(task), seq);
+            Event::Task(TaskEvent { task: ids.task(created, task), state, attempt })
         });
     }
     Ok(events)

@@ -1,12 +1,16 @@
 //! Reading beside the writer, each on a connection of its own that cannot write.
 
 mod catalog;
+mod flows;
 mod jobs;
 mod stats;
+mod tasks;
 
 use crate::error::{at_open, at_read};
 use crate::ids::Ids;
 use crate::lock;
+use flows::Versions;
+use jobs::Reading;
 use orchestrator_store::{StoreError, StoreResult};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -21,12 +25,13 @@ pub struct Readers {
     path: PathBuf,
     ids: Ids,
     idle: Mutex<Option<Vec<Connection>>>,
+    versions: Versions,
 }
 
 impl Readers {
     /// Readers for a file; connections are opened when they are needed.
     pub fn new(path: &Path, ids: Ids) -> Self {
-        Readers { path: path.to_owned(), ids, idle: Mutex::new(Some(vec![])) }
+        Readers { path: path.to_owned(), ids, idle: Mutex::new(Some(vec![])), versions: Versions::default() }
     }
 
     /// Closes what is open and opens no more.
@@ -37,7 +42,7 @@ impl Readers {
     /// Runs a read on a thread that may block.
     pub async fn read<T: Send + 'static>(
         self: &Arc<Self>,
-        read: impl FnOnce(&Connection, Ids) -> rusqlite::Result<T> + Send + 'static,
+        read: impl FnOnce(Reading<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> StoreResult<T> {
         let readers = self.clone();
         let task = tokio::task::spawn_blocking(move || readers.read_here(read));
@@ -46,11 +51,12 @@ impl Readers {
 
     /// Runs a read at once, in the caller's thread: for a few seeks, which are over sooner than
     /// another thread is awake.
-    pub fn read_here<T>(&self, read: impl FnOnce(&Connection, Ids) -> rusqlite::Result<T>) -> StoreResult<T> {
+    pub fn read_here<T>(&self, read: impl FnOnce(Reading<'_>) -> rusqlite::Result<T>) -> StoreResult<T> {
         let conn = self.take()?;
         // One snapshot for all that a read looks at.
         conn.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([])).map_err(at_read)?;
-        let found = read(&conn, self.ids).map_err(at_read);
+        let reading = Reading { conn: &conn, ids: self.ids, versions: &self.versions };
+        let found = read(reading).map_err(at_read);
         conn.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([])).map_err(at_read)?;
         self.give_back(conn);
         found

@@ -29,6 +29,7 @@ pub fn stats(conn: &Connection) -> rusqlite::Result<Stats> {
             "scheduled" => stats.scheduled = n,
             "retrying" => stats.retrying = n,
             "running" => (stats.running, stats.oldest_running) = (n, oldest),
+            "paused" => stats.paused = n,
             "dead" => stats.oldest_failed = oldest,
             other => return Err(unreadable(1, other)),
         }
@@ -43,6 +44,7 @@ pub fn stats(conn: &Connection) -> rusqlite::Result<Stats> {
             Some(TaskState::Skipped) => stats.skipped = n,
             Some(TaskState::Failed) => stats.failed = n,
             Some(TaskState::Cancelled) => stats.cancelled = n,
+            Some(TaskState::TimedOut) => stats.timed_out = n,
             _ => return Err(unreadable(1, "an ended state")),
         }
     }

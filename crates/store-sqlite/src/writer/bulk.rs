@@ -100,8 +100,8 @@ macro_rules! rows {
 rows! {
     /// A row of `jobs`.
     JobIn = "INSERT INTO jobs" {
-        seq: i64, created: i64, spec: i64, lane: i64, tier: u8, tenant: i64, entry: i64,
-        key: Option<Arc<str>>, bucket: Option<i64>, previous: Option<i64>, payload: Text,
+        seq: i64, created: i64, spec: Option<i64>, lane: Option<i64>, flow: Option<i64>, tier: u8, tenant: i64,
+        entry: Option<i64>, key: Option<Arc<str>>, bucket: Option<i64>, previous: Option<i64>, payload: Text,
     }
 
     /// A row of `ready`.
@@ -112,14 +112,20 @@ rows! {
 
     /// A row of `leases`.
     LeaseIn = "INSERT INTO leases" {
-        task: i64, attempt: u32, failures: u32, crashes: u32, spec: i64, lane: i64, tier: u8, stamp: i64,
-        since: i64, started: i64, expires: i64, times_out: Option<i64>, worker: Arc<str>, checkpoint: Option<Text>,
+        task: i64, attempt: u32, failures: u32, crashes: u32, spec: i64, flow: Option<i64>, lane: i64, tier: u8,
+        stamp: i64, since: i64, started: i64, expires: i64, times_out: Option<i64>, worker: Arc<str>, checkpoint: Option<Text>,
     }
 
     /// A row of `ended`.
     EndedIn = "INSERT INTO ended" {
         task: i64, state: u8, at: i64, attempt: u32, failures: u32, crashes: u32, lane: i64, output: Option<Text>,
     }
+
+    /// A row of `runs`.
+    RunIn = "INSERT INTO runs" { seq: i64, state: u8, alive: Option<i64>, body: Vec<u8>, output: Option<Text>, }
+
+    /// A row of `tasks`.
+    TaskIn = "INSERT INTO tasks" { task: i64, lane: i64, tier: u8, entry: Option<i64>, payload: Option<Text>, }
 
     /// A row of `idem`. One that was moved before a crash is moved again.
     IdemIn = "INSERT OR IGNORE INTO idem" { hash: i64, job: i64, }
@@ -141,6 +147,8 @@ pub struct Hot<'c> {
     pub leases: Bulk<'c, LeaseIn>,
     pub ended: Bulk<'c, EndedIn>,
     pub idem: Bulk<'c, IdemIn>,
+    pub runs: Bulk<'c, RunIn>,
+    pub tasks: Bulk<'c, TaskIn>,
 }
 
 impl<'c> Hot<'c> {
@@ -152,6 +160,8 @@ impl<'c> Hot<'c> {
             leases: Bulk::prepare(conn)?,
             ended: Bulk::prepare(conn)?,
             idem: Bulk::prepare(conn)?,
+            runs: Bulk::prepare(conn)?,
+            tasks: Bulk::prepare(conn)?,
         })
     }
 
@@ -161,6 +171,8 @@ impl<'c> Hot<'c> {
         self.ready.flush()?;
         self.leases.flush()?;
         self.ended.flush()?;
+        self.tasks.flush()?;
+        self.runs.flush()?;
         self.idem.flush()
     }
 
@@ -170,6 +182,8 @@ impl<'c> Hot<'c> {
         self.ready.forget();
         self.leases.forget();
         self.ended.forget();
+        self.tasks.forget();
+        self.runs.forget();
         self.idem.forget();
     }
 }

@@ -7,7 +7,7 @@ use orchestrator_core::rate::Bucket;
 use orchestrator_core::{LimitBook, LimitKey, LimitRule, Limits, TaskSpec, Timestamp};
 use orchestrator_store::RuleOrigin;
 use rusqlite::Connection;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -92,6 +92,8 @@ pub struct Cache {
     pub heads: BTreeMap<(i64, u8), BTreeMap<Place, Head>>,
     /// The head of each parked (lane, tier).
     pub lane_heads: FxHashMap<(i64, u8), Place>,
+    /// Jobs that others wait for; some of them may be waited for no more.
+    pub awaited: FxHashSet<i64>,
     /// Fairness: (line, tier, tenant) to the tenant's next stamp; tenant 0 is the front.
     pub fair: FxHashMap<(i64, u8, i64), i64>,
 }
@@ -129,6 +131,10 @@ impl Cache {
             let key: LimitKey = row.get::<_, String>(0)?.parse().map_err(broken)?;
             let place = cache.key_place(&key);
             cache.keys[place].bucket = Bucket(row.get(1)?);
+            Ok(())
+        })?;
+        each(conn, "SELECT DISTINCT job FROM waits", |row| {
+            cache.awaited.insert(row.get(0)?);
             Ok(())
         })?;
         each(conn, "SELECT lane FROM leases", |row| {

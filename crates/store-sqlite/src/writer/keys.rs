@@ -64,10 +64,14 @@ impl Keys {
         let mut statement = conn.prepare(include_str!("../../sql/keyed_jobs_after.sql"))?;
         let mut rows = statement.query([self.known.max(watermark)])?;
         while let Some(row) = rows.next()? {
-            let (seq, tenant, spec): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let (seq, tenant, spec): (i64, i64, Option<i64>) = (row.get(0)?, row.get(1)?, row.get(2)?);
             let key = row.get_ref(3)?.as_str()?;
-            let (Some(tenant), Some(spec)) = (tenants.get(&tenant), specs.get(&spec)) else { continue };
-            self.recent.insert((hash(tenant, &spec.handler, key, row.get(4)?), seq));
+            let scope = match row.get_ref(5)?.as_str_or_null()? {
+                Some(flow) => Some(flow),
+                None => spec.and_then(|spec| specs.get(&spec)).map(|spec| &*spec.handler),
+            };
+            let (Some(tenant), Some(scope)) = (tenants.get(&tenant), scope) else { continue };
+            self.recent.insert((hash(tenant, scope, key, row.get(4)?), seq));
         }
         self.known = conn.query_row("SELECT ifnull(max(seq), 0) FROM jobs", [], |row| row.get(0))?;
         Ok(())
@@ -138,9 +142,9 @@ impl Keys {
 }
 
 /// A hash that is the same in every build and process: it is written to disk.
-pub fn hash(tenant: &str, handler: &str, key: &str, bucket: i64) -> i64 {
+pub fn hash(tenant: &str, scope: &str, key: &str, bucket: i64) -> i64 {
     let mut hasher = SipHasher13::new_with_keys(0x6F72_6368, 0x6964_656D);
-    for part in [tenant, handler, key] {
+    for part in [tenant, scope, key] {
         hasher.write(&(part.len() as u64).to_le_bytes());
         hasher.write(part.as_bytes());
     }

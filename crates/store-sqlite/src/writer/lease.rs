@@ -10,9 +10,11 @@ use super::bulk::{LeaseIn, Text};
 use super::cache::{Place, Room};
 use super::place::{Standing, Traveller};
 use crate::error::Abort;
+use crate::ids::{index_of, seq_of};
 use orchestrator_core::order::effective_tier;
-use orchestrator_core::{Counters, Json, Priority, TaskState, Timestamp};
+use orchestrator_core::{Counters, JobState, Json, Priority, TaskState, Timestamp};
 use orchestrator_store::{LeaseAsk, LeaseGrant, Leased};
+use rusqlite::OptionalExtension;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -34,9 +36,19 @@ struct Candidate {
 
 struct JobPart {
     created: Timestamp,
-    spec: i64,
+    spec: Option<i64>,
     tenant: i64,
     key: Option<Arc<str>>,
+    flow: Option<i64>,
+    /// Absent for a job of a flow, whose tasks have their own.
+    payload: Option<Json>,
+}
+
+/// What runs a task, and what it gets.
+struct Job {
+    name: Arc<str>,
+    flow: Option<Arc<str>>,
+    spec: i64,
     payload: Json,
 }
 
@@ -48,7 +60,8 @@ impl JobPart {
             spec: row.get(at + 1)?,
             tenant: row.get(at + 2)?,
             key: row.get_ref(at + 3)?.as_str_or_null()?.map(Arc::from),
-            payload: Json::trusted(row.get_ref(at + 4)?.as_str()?),
+            flow: row.get(at + 4)?,
+            payload: json(row, at + 5)?,
         })
     }
 }
@@ -244,7 +257,8 @@ impl Writer<'_> {
         self.cache.start(&lane, now);
         self.changes.buckets |= !lane.keys.is_empty();
         self.advance_front(cursor.line, cursor.tier, candidate.stamp)?;
-        let spec = self.cache.specs[&candidate.job.spec].clone();
+        let job = self.job_of(&candidate)?;
+        let spec = self.cache.specs[&job.spec].clone();
         let counters = Counters { attempt: candidate.counters.attempt + 1, ..candidate.counters };
         let expires = now + ask.ttl;
         let times_out = spec.timeout.map(|timeout| now + timeout);
@@ -253,7 +267,8 @@ impl Writer<'_> {
             attempt: counters.attempt,
             failures: counters.failures,
             crashes: counters.crashes,
-            spec: candidate.job.spec,
+            spec: job.spec,
+            flow: candidate.job.flow,
             lane: candidate.lane,
             tier: cursor.tier,
             stamp: candidate.stamp,
@@ -267,15 +282,65 @@ impl Writer<'_> {
         self.note(candidate.task, TaskState::Running, counters.attempt);
         Ok(Leased {
             task: self.ids.task(candidate.job.created, candidate.task),
+            name: job.name,
+            flow: job.flow,
             counters,
             spec,
             tenant: self.cache.tenants[&candidate.job.tenant].clone(),
             key: candidate.job.key,
-            payload: candidate.job.payload,
+            payload: job.payload,
             checkpoint: candidate.checkpoint,
             limits: lane.limits.clone(),
             expires,
             times_out,
+        })
+    }
+
+    /// What a task is to its job. The first one that is leased starts the job.
+    fn job_of(&mut self, candidate: &Candidate) -> Result<Job, Abort> {
+        let Some(flow) = candidate.job.flow else {
+            let (Some(spec), Some(payload)) = (candidate.job.spec, candidate.job.payload.clone()) else {
+                return Err(Abort::Invalid("a job row has neither task nor flow".to_owned()));
+            };
+            return Ok(Job { name: self.main.clone(), flow: None, spec, payload });
+        };
+        let plan = self.plan(flow)?;
+        let (seq, index) = (seq_of(candidate.task), index_of(candidate.task));
+        let head = self.head_of(seq)?;
+        let (first, starts) = (head.run.started.is_none(), head.run.state == JobState::Pending);
+        let Some(place) = head.run.place(index) else {
+            return Err(Abort::Invalid(format!("job row {seq} has no task {index}")));
+        };
+        if first {
+            let mut head = self.take_head(seq)?;
+            head.run.start(self.now);
+            self.put_head(head);
+        }
+        if starts {
+            self.note_job(seq, JobState::Running);
+        }
+        let rules = &plan.tasks()[place.task as usize];
+        let own = rules.each.is_some() || rules.with.as_ref().is_some_and(|with| !with.is_literal());
+        let known = self.heads.take_payload(candidate.task);
+        let stored = if known.is_some() {
+            known
+        } else if own {
+            self.sql.task_row.query_row([candidate.task], |row| json(row, 3)).optional()?.flatten()
+        } else {
+            None
+        };
+        let payload = match stored.or_else(|| rules.literal.clone()) {
+            Some(payload) => payload,
+            None => self.head_of(seq)?.payload.clone(),
+        };
+        Ok(Job {
+            name: match place.item {
+                Some(item) => format!("{}[{item}]", rules.name).into(),
+                None => rules.name.clone(),
+            },
+            flow: (!plan.is_implicit()).then(|| plan.name().clone()),
+            spec: self.task_spec_id(flow, &plan, place.task)?,
+            payload,
         })
     }
 
@@ -299,7 +364,7 @@ impl Writer<'_> {
     /// Puts the tasks in line that fell due.
     fn promote_due(&mut self) -> Result<(), Abort> {
         loop {
-            type Due = (i64, i64, i64, Counters, Option<Json>, u8, i64);
+            type Due = (i64, i64, i64, Counters, Option<Json>, u8, i64, bool);
             let due: Vec<Due> = self
                 .sql
                 .due_page
@@ -314,17 +379,22 @@ impl Writer<'_> {
                         json(row, 6)?,
                         row.get(7)?,
                         row.get(8)?,
+                        row.get(9)?,
                     ))
                 })?
                 .collect::<Result<_, _>>()?;
             let Some((last_due, last_task, ..)) = due.last() else { return Ok(()) };
             self.sql.delete_due_prefix.execute((last_due, last_task))?;
             let full = due.len() == DUE_PAGE as usize;
-            for (_, task, lane, counters, checkpoint, tier, tenant) in due {
+            for (_, task, lane, counters, checkpoint, tier, tenant, of_flow) in due {
                 let lane = self.cache.lane(lane);
-                let standing = self.enter(lane.line, tier, tenant)?;
+                let goes_on = of_flow && self.head_of(seq_of(task))?.run.continues();
+                let standing = self.enter(lane.line, tier, tenant, goes_on)?;
                 let who = Traveller { task, counters, checkpoint: checkpoint.as_ref() };
                 self.stand(&lane, standing, who)?;
+                if of_flow {
+                    self.sql.move_task.execute((task, standing.stamp, lane.id))?;
+                }
                 if counters.failures > 0 {
                     self.note(task, TaskState::Queued, counters.attempt);
                 }

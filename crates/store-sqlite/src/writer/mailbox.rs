@@ -2,8 +2,8 @@
 
 use orchestrator_core::{Millis, NewJob};
 use orchestrator_store::{
-    Beat, Command, Controlled, Held, LeaseAsk, LeaseGrant, LimitChange, Settled, Settlement, StoreError,
-    StoreResult, Submitted, SweepAsk, Swept,
+    Beat, Command, Controlled, FlowChange, FlowChanged, Held, LeaseAsk, LeaseGrant, LimitChange, Settled,
+    Settlement, StoreError, StoreResult, Submitted, SweepAsk, Swept,
 };
 use tokio::sync::oneshot;
 
@@ -48,6 +48,8 @@ requests! {
     Expired(SweepAsk) -> Swept,
     /// [`orchestrator_store::Store::control`].
     Control(Vec<Command>) -> Vec<Controlled>,
+    /// [`orchestrator_store::Store::change_flows`].
+    ChangeFlows(Vec<FlowChange>) -> Vec<FlowChanged>,
     /// [`orchestrator_store::Store::set_limits`].
     SetLimits(Vec<LimitChange>) -> (),
 }
@@ -62,6 +64,7 @@ impl Request {
             Request::Settle(batch, _) => batch.len(),
             Request::Expired(ask, _) => ask.limit as usize,
             Request::Control(commands, _) => commands.len(),
+            Request::ChangeFlows(changes, _) => changes.len(),
             Request::SetLimits(changes, _) => changes.len(),
         }
     }

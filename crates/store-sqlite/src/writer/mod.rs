@@ -7,16 +7,20 @@
 mod bulk;
 mod cache;
 mod control;
+mod flows;
 mod inbox;
 mod keys;
 mod lease;
+mod lifecycle;
 mod mailbox;
 mod place;
 mod rules;
+mod runs;
 mod settle;
 pub(crate) mod sql;
 mod submit;
 
+pub use flows::read_plan;
 pub use mailbox::Request;
 
 use crate::error::Abort;
@@ -24,14 +28,17 @@ use crate::ids::{Ids, index_of, seq_of, state_code};
 use crate::turn::Turn;
 use bulk::Hot;
 use cache::Cache;
+use flows::Flows;
 use inbox::{Inbox, Received};
 use keys::Keys;
 use mailbox::{Answer, Reply};
-use orchestrator_core::{Millis, Outcome, TaskState, Timestamp};
+use orchestrator_core::{JobState, Json, Millis, Outcome, TaskState, Timestamp};
 use orchestrator_store::{Clock, LeaseAsk, LeaseGrant, Settlement, StoreResult};
+use runs::Heads;
 use rusqlite::Connection;
 use rustc_hash::FxHashMap;
 use sql::Sql;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -62,6 +69,10 @@ pub fn run(setup: Setup, mailbox: mpsc::Receiver<Request>, ready: impl FnOnce())
         conn: &conn,
         cache: Cache::default(),
         keys: Keys::default(),
+        flows: Flows::default(),
+        heads: Heads::default(),
+        over: VecDeque::new(),
+        main: "main".into(),
         seen: None,
         ids,
         served: FxHashMap::default(),
@@ -96,6 +107,13 @@ struct Writer<'c> {
     hot: Hot<'c>,
     cache: Cache,
     keys: Keys,
+    flows: Flows,
+    /// Heads of jobs of flows that were met of late.
+    heads: Heads,
+    /// Jobs that have ended, and whose waiters are still to be told.
+    over: VecDeque<(i64, Timestamp, JobState)>,
+    /// The name of the task of a queue's job.
+    main: Arc<str>,
     /// The data version that cache and keys are of; `None` when they must be read anew.
     seen: Option<i64>,
     ids: Ids,
@@ -131,6 +149,12 @@ struct Changes {
     events: Vec<(i64, u32, u8, u32)>,
     tallies: FxHashMap<(i64, u8), i64>,
     fair: Vec<(i64, u8, i64)>,
+    /// Jobs whose head changed.
+    heads: Vec<i64>,
+    /// What tasks of flows ended with in this transaction: mostly those that need it come next.
+    outputs: FxHashMap<i64, Option<Json>>,
+    /// How many tasks of a flow completed, and how long they took together.
+    timings: FxHashMap<(i64, u32), (i64, i64)>,
     buckets: bool,
     /// Whether work may have become ready, or room free.
     wake: bool,
@@ -215,6 +239,9 @@ impl Writer<'_> {
             // After some errors SQLite has rolled back by itself; then this one has nothing to do.
             let _ = self.sql.rollback.raw_execute();
             self.hot.forget();
+            self.heads.clear();
+            self.over.clear();
+            self.flows = Flows::default();
             self.seen = None;
         }
         done
@@ -226,9 +253,11 @@ impl Writer<'_> {
             if self.seen.is_none() {
                 self.keys = Keys::default();
             }
+            self.heads.clear();
             self.load()?;
             self.seen = Some(version);
         }
+        self.heads.trim();
         self.now = clock.now();
         self.changes = Changes::default();
         let leases = group.iter().position(Request::is_lease).unwrap_or(group.len());
@@ -269,6 +298,7 @@ impl Writer<'_> {
             Request::Settle(batch, _) => Answer::Settle(self.settle(batch)?),
             Request::Expired(ask, _) => Answer::Expired(self.expired(ask)?),
             Request::Control(commands, _) => Answer::Control(self.control(commands)?),
+            Request::ChangeFlows(changes, _) => Answer::ChangeFlows(self.change_flows(changes)?),
             Request::SetLimits(changes, _) => Answer::SetLimits(self.set_limits(changes)?),
         })
     }
@@ -279,7 +309,11 @@ impl Writer<'_> {
     }
 
     fn write_changes(&mut self) -> Result<(), Abort> {
+        self.write_heads()?;
         self.hot.flush()?;
+        for ((flow, task), (n, total)) in self.changes.timings.drain() {
+            self.sql.add_timing.execute((flow, task, n, total))?;
+        }
         for ((line, state), n) in self.changes.tallies.drain() {
             self.sql.add_tally.execute((line, state, n))?;
         }

@@ -80,16 +80,18 @@ impl Found {
 pub struct JobRow {
     /// When it was taken in.
     pub created: Timestamp,
-    /// How its task is run.
-    pub spec: i64,
-    /// The lane it was submitted to.
-    pub lane: i64,
+    /// How its task is run, if it is a job of a queue.
+    pub spec: Option<i64>,
+    /// The lane it was submitted to, if it is a job of a queue.
+    pub lane: Option<i64>,
+    /// Its flow, if it has a head.
+    pub flow: Option<i64>,
     /// Its tier.
     pub tier: u8,
     /// Its tenant.
     pub tenant: i64,
     /// The stamp or due time of its first entry.
-    pub entry: i64,
+    pub entry: Option<i64>,
     /// The caller's key.
     pub key: Option<String>,
     /// The key's window.
@@ -99,8 +101,9 @@ pub struct JobRow {
 }
 
 impl Writer<'_> {
-    /// Gives the next place in a tier to a tenant.
-    pub fn enter(&mut self, line: i64, tier: u8, tenant: i64) -> Result<Standing, Abort> {
+    /// Gives the next place in a tier to a tenant, among its new jobs or among those that go on.
+    pub fn enter(&mut self, line: i64, tier: u8, tenant: i64, goes_on: bool) -> Result<Standing, Abort> {
+        let tenant = if goes_on { -tenant } else { tenant };
         let front = self.fair(line, tier, FRONT)?;
         let next = self.fair(line, tier, tenant)?;
         let place = order::enter(front, next);
@@ -193,13 +196,14 @@ impl Writer<'_> {
     }
 
     /// Takes a task out of line until a moment.
-    pub fn wait(&mut self, due: Timestamp, lane: i64, who: Traveller<'_>) -> Result<(), Abort> {
+    pub fn wait(&mut self, due: Timestamp, lane: i64, tier: u8, who: Traveller<'_>) -> Result<(), Abort> {
         let Counters { attempt, failures, crashes } = who.counters;
         self.changes.wake = true;
         self.sql.insert_delayed.execute((
             due.as_millis(),
             who.task,
             lane,
+            tier,
             attempt,
             failures,
             crashes,
@@ -224,14 +228,15 @@ impl Writer<'_> {
                     entry: row.get(5)?,
                     key: row.get(6)?,
                     bucket: row.get(7)?,
-                    payload: row.get(9)?,
+                    payload: row.get(8)?,
+                    flow: row.get(9)?,
                 })
             })
             .optional()?;
         Ok(row)
     }
 
-    /// Finds a task of a job wherever it stands.
+    /// Finds the task of a job of a queue that has no head, wherever it stands.
     pub fn find(&mut self, task: i64, job: &JobRow) -> Result<Found, Abort> {
         let ended = self
             .sql
@@ -245,13 +250,16 @@ impl Writer<'_> {
         if let Some(attempt) = self.sql.lease_by_task.query_row([task], |row| row.get(0)).optional()? {
             return Ok(Found::Leased { attempt });
         }
-        let (line, tier, entry) = (self.cache.lane(job.lane).line, job.tier, job.entry);
+        let (Some(lane), Some(entry)) = (job.lane, job.entry) else {
+            return Err(Abort::Invalid(format!("job row {} is not of a queue", seq_of(task))));
+        };
+        let (line, tier) = (self.cache.lane(lane).line, job.tier);
         let ready = |place: Standpoint| Found::Ready { line, tier, place };
         let parked = |place: Standpoint| Found::Parked { tier, place };
         // Most tasks still stand where they entered; one that has moved since is searched for.
         let found = standpoint(&mut self.sql.seek_ready, (line, tier, entry, task))?
             .map(ready)
-            .or(standpoint(&mut self.sql.seek_parked, (job.lane, tier, entry, task))?.map(parked))
+            .or(standpoint(&mut self.sql.seek_parked, (lane, tier, entry, task))?.map(parked))
             .or(standpoint(&mut self.sql.seek_delayed, (entry, task))?.map(Found::Delayed));
         if let Some(found) = found {
             return Ok(found);

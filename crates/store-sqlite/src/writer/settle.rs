@@ -5,10 +5,11 @@ use super::bulk::{EndedIn, Text};
 use super::lease::json;
 use super::place::{Standing, Traveller};
 use crate::error::Abort;
-use crate::ids::{seq_of, state_code};
+use crate::ids::{index_of, seq_of, state_code};
+use orchestrator_core::flow::advance::soften;
 use orchestrator_core::outcome::Leg;
 use orchestrator_core::{
-    Counters, ErrorClass, Failure, Json, Millis, Next, Outcome, TaskState, Timestamp, decide,
+    Counters, ErrorClass, Failure, JobState, Json, Millis, Next, Outcome, TaskState, Timestamp, decide,
 };
 use orchestrator_store::{Beat, Held, Settled, Settlement, SweepAsk, Swept};
 use rusqlite::OptionalExtension;
@@ -20,6 +21,8 @@ pub(super) struct Ended {
     pub lane: i64,
     standing: Standing,
     checkpoint: Option<Json>,
+    flow: Option<i64>,
+    started: Timestamp,
 }
 
 impl Writer<'_> {
@@ -44,7 +47,15 @@ impl Writer<'_> {
     fn end(&mut self, task: i64, attempt: u32, outcome: &Outcome, jitter: f64) -> Result<Settled, Abort> {
         let Some(ended) = self.end_lease(task, attempt)? else { return Ok(Settled::Stale) };
         let spec = self.cache.specs[&ended.spec].clone();
-        let decision = decide(&spec, ended.counters, outcome, self.now, jitter);
+        let mut decision = decide(&spec, ended.counters, outcome, self.now, jitter);
+        let head = match ended.flow {
+            Some(_) => Some(self.take_head(seq_of(task))?),
+            None => None,
+        };
+        let rules = head.as_ref().and_then(|head| head.run.place(index_of(task))).map(|place| place.task);
+        if let (Some(head), Some(rules)) = (&head, rules) {
+            decision = soften(decision, head.plan.tasks()[rules as usize].optional);
+        }
         let (lane, checkpoint) = match outcome {
             Outcome::Continue(Leg { checkpoint, limits, .. }) => {
                 (self.lane_id(&spec, limits)?, Some(checkpoint.clone()))
@@ -61,32 +72,76 @@ impl Writer<'_> {
             _ => {}
         }
         let who = Traveller { task, counters: decision.counters, checkpoint: checkpoint.as_ref() };
-        let (due, dead) = match decision.next {
-            Next::Requeue => {
-                let lane = self.cache.lane(lane);
-                self.stand(&lane, ended.standing, who)?;
-                (None, None)
-            }
-            Next::Wait(until) => {
-                self.wait(until, lane, who)?;
-                (Some(until), None)
-            }
-            Next::End(state, dead) => {
-                let output = match outcome {
-                    Outcome::Completed(output) | Outcome::Skipped(output) => Some(output.clone()),
-                    _ => None,
-                };
-                self.finish(task, state, decision.counters, lane, output)?;
-                if let Some(reason) = dead {
-                    let line = self.cache.lane(lane).line;
-                    self.sql.insert_dead.execute((task, self.now.as_millis(), reason.as_str(), line))?;
-                }
-                (None, dead)
-            }
-        };
         let state = decision.state();
         self.note(task, state, attempt);
-        Ok(Settled::Applied { state, due, dead })
+        let (due, dead) = match decision.next {
+            Next::Requeue => (None, None),
+            Next::Wait(until) => (Some(until), None),
+            Next::End(_, dead) => (None, dead),
+        };
+        if let Next::End(state, dead) = decision.next {
+            let output = match outcome {
+                Outcome::Completed(output) | Outcome::Skipped(output) => Some(output.clone()),
+                _ => None,
+            };
+            self.finish(task, state, decision.counters, lane, output.clone())?;
+            if let Some(reason) = dead {
+                let line = self.cache.lane(lane).line;
+                self.sql.insert_dead.execute((task, self.now.as_millis(), reason.as_str(), line))?;
+            }
+            let job_ended = match head {
+                Some(head) => {
+                    if let (TaskState::Completed, Some(rules)) = (state, rules) {
+                        self.time(head.flow, rules, self.now.since(ended.started));
+                    }
+                    self.task_over(head, index_of(task), state, output)?
+                }
+                None => {
+                    self.queue_job_over(task, state)?;
+                    true
+                }
+            };
+            return Ok(Settled::Applied { state, due, dead, job_ended });
+        }
+        match head {
+            Some(head) if head.run.is_paused() => {
+                let standing = due.is_none().then_some(ended.standing);
+                self.hold(lane, ended.standing.tier, standing, due, who)?;
+                self.rest(head)?;
+            }
+            head => {
+                let row = self.cache.lane(lane);
+                let place = match due {
+                    Some(until) => {
+                        self.wait(until, lane, ended.standing.tier, who)?;
+                        until.as_millis()
+                    }
+                    None => {
+                        self.stand(&row, ended.standing, who)?;
+                        ended.standing.stamp
+                    }
+                };
+                if let Some(head) = head {
+                    // Where it stands now is not where it stood, unless it just goes back to its place.
+                    if due.is_some() || lane != ended.lane {
+                        self.sql.move_task.execute((task, place, lane))?;
+                    }
+                    self.keep_head(head);
+                }
+            }
+        }
+        Ok(Settled::Applied { state, due, dead, job_ended: false })
+    }
+
+    /// Tells who waits for a job of a queue that it has ended with its task.
+    pub(super) fn queue_job_over(&mut self, task: i64, state: TaskState) -> Result<(), Abort> {
+        let seq = seq_of(task);
+        if self.cache.awaited.contains(&seq)
+            && let Some(job) = self.job_row(seq)?
+        {
+            self.job_over(seq, job.created, JobState::of_only_task(state, true))?;
+        }
+        Ok(())
     }
 
     /// Takes the lease from an attempt, if it holds one, and its slots with it.
@@ -105,6 +160,8 @@ impl Writer<'_> {
                         since: Timestamp::from_millis(row.get(6)?),
                     },
                     checkpoint: json(row, 7)?,
+                    flow: row.get(8)?,
+                    started: Timestamp::from_millis(row.get(9)?),
                 })
             })
             .optional()?;
@@ -132,7 +189,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn record(&mut self, task: i64, attempt: u32, how: &str, message: &str) -> Result<(), Abort> {
+    pub(super) fn record(&mut self, task: i64, attempt: u32, how: &str, message: &str) -> Result<(), Abort> {
         self.sql.insert_attempt.execute((task, attempt, self.now.as_millis(), how, message))?;
         Ok(())
     }
@@ -140,7 +197,14 @@ impl Writer<'_> {
     fn record_stale(&mut self, held: Held) -> Result<(), Abort> {
         let Some(task) = self.ids.packed(held.task) else { return Ok(()) };
         let Some(job) = self.job_row(seq_of(task))? else { return Ok(()) };
-        if job.created != held.task.job.created() || held.task.index != 0 {
+        if job.created != held.task.job.created() {
+            return Ok(());
+        }
+        let exists = match job.flow {
+            Some(_) => self.head_of(seq_of(task))?.run.place(held.task.index).is_some(),
+            None => held.task.index == 0,
+        };
+        if !exists {
             return Ok(());
         }
         let message = format!("a write by attempt {} came after its lease was lost", held.attempt);
@@ -159,17 +223,37 @@ impl Writer<'_> {
     }
 
     pub(super) fn expired(&mut self, ask: &SweepAsk) -> Result<Swept, Abort> {
+        // What is changed in this transaction is read back here.
+        self.write_heads()?;
+        self.hot.flush()?;
+        let mut late: Vec<i64> = self
+            .sql
+            .overdue_runs
+            .query_map((self.now.as_millis(), i64::from(ask.limit) + 1), |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        let more_jobs = late.len() > ask.limit as usize;
+        late.truncate(ask.limit as usize);
+        let mut timed_out = Vec::with_capacity(late.len());
+        for seq in late {
+            let head = self.head_of(seq)?;
+            let limit = head.plan.timeout().unwrap_or_default();
+            let created = head.created;
+            self.stop(seq, JobState::TimedOut, Some(format!("it took longer than {limit}")))?;
+            timed_out.push(self.ids.job(created, seq));
+        }
+        self.hot.flush()?;
+        let left = ask.limit as usize - timed_out.len();
         type Overdue = (i64, u32, i64, Option<i64>, i64);
         // One more than asked for tells whether more are overdue.
         let mut overdue: Vec<Overdue> = self
             .sql
             .overdue
-            .query_map((self.now.as_millis(), i64::from(ask.limit) + 1), |row| {
+            .query_map((self.now.as_millis(), left as i64 + 1), |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
             })?
             .collect::<Result<_, _>>()?;
-        let more = overdue.len() > ask.limit as usize;
-        overdue.truncate(ask.limit as usize);
+        let more = more_jobs || overdue.len() > left;
+        overdue.truncate(left);
         let mut ended = Vec::with_capacity(overdue.len());
         for (n, (task, attempt, expires, times_out, started)) in overdue.into_iter().enumerate() {
             let outcome = match times_out {
@@ -185,6 +269,6 @@ impl Writer<'_> {
                 ended.push((Held { task: self.ids.task(job.created, task), attempt }, settled));
             }
         }
-        Ok(Swept { ended, more })
+        Ok(Swept { ended, timed_out, more })
     }
 }

@@ -101,7 +101,7 @@ async fn on_a_full_disk() {
         acked,
         "all that was acked and nothing else"
     );
-    assert_eq!(known.iter().filter(|job| job.task.state == TaskState::Completed).count(), ended);
+    assert_eq!(known.iter().filter(|job| job.task().state == TaskState::Completed).count(), ended);
     store.close();
     assert_sound(&path);
     say("all is well");

@@ -49,7 +49,7 @@ async fn each_ask_gets_what_it_asked_for_also_after_another_has_gone() {
         let grant = answer(&mut asked).await.expect("its work has come").unwrap();
         let handlers: Vec<_> = grant.tasks.iter().map(|task| &*task.spec.handler).collect();
         assert_eq!(handlers, [*handler], "{worker}");
-        let task = store.job(grant.tasks[0].task.job).await.unwrap().unwrap().task;
+        let task = store.job(grant.tasks[0].task.job).await.unwrap().unwrap().task().clone();
         assert_eq!(task.worker, Some(WorkerId::new(*worker)));
     }
     let left = store.lease(held("w4", "one")).await.unwrap().tasks;
@@ -86,7 +86,7 @@ async fn an_ask_that_is_dropped_leaves_no_lease() {
     seen(&store).await;
     seen(&store).await;
     for id in ids {
-        let task = store.job(id.id()).await.unwrap().unwrap().task;
+        let task = store.job(id.id()).await.unwrap().unwrap().task().clone();
         assert_eq!((task.state, task.worker), (TaskState::Queued, None));
     }
     let leased = store.lease(ask(9)).await.unwrap().tasks;

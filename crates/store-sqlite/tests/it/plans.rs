@@ -37,9 +37,30 @@ const LEAVE: &[(&str, &[&str], &str)] = &[
             "USE TEMP B-TREE FOR GROUP BY",
             "SCAN dead",
             "USE TEMP B-TREE FOR GROUP BY",
+            "SCAN h",
+            "USE TEMP B-TREE FOR GROUP BY",
         ],
         "it counts live work, on a reader's connection",
     ),
+    (
+        "view_live_jobs",
+        &[
+            "USE TEMP B-TREE FOR ORDER BY",
+            "SCAN ready",
+            "USE TEMP B-TREE FOR ORDER BY",
+            "SCAN parked",
+            "USE TEMP B-TREE FOR ORDER BY",
+            "SCAN delayed",
+            "USE TEMP B-TREE FOR ORDER BY",
+            "SCAN leases",
+            "USE TEMP B-TREE FOR ORDER BY",
+        ],
+        "it lists live jobs, on a reader's connection, and none that are over",
+    ),
+    ("view_bad_runs", &["USE TEMP B-TREE FOR ORDER BY"], "two states of one index, put together"),
+    ("view_flows", &["USE TEMP B-TREE FOR LAST TERM OF ORDER BY"], "the few versions of a name"),
+    ("view_flow_versions", &["USE TEMP B-TREE FOR ORDER BY"], "the few versions of a name"),
+    ("view_ids", &["SCAN jobs"], "the newest first, up to the moment that the prefix names"),
 ];
 
 /// Plans that must be exactly these.
@@ -60,6 +81,8 @@ const SEEKS: &[(&str, &[&str])] = &[
     ("delete_lease", &["SEARCH leases USING INTEGER PRIMARY KEY (rowid=?)"]),
     ("extend_lease", &["SEARCH leases USING INTEGER PRIMARY KEY (rowid=?)"]),
     ("job_by_seq", &["SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"]),
+    ("overdue_runs", &["SEARCH runs USING COVERING INDEX runs_alive (alive<?)"]),
+    ("any_lease", &["SEARCH leases USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
 ];
 
 /// An empty database of the current schema, and the directory that it lives in. Plans are made as
@@ -137,11 +160,15 @@ fn what_a_statement_touches_does_not_grow_with_the_backlog() {
     let numbers =
         format!("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS})");
     for insert in [
-        "INSERT INTO jobs SELECT i, 0, 1, 1, 2, 1, i, NULL, NULL, NULL, '1' FROM n",
+        "INSERT INTO jobs SELECT i, 0, 1, 1, NULL, 2, 1, i, NULL, NULL, NULL, '1' FROM n",
         "INSERT INTO ready SELECT 1, 2, i, i << 20, 1, 0, 0, 0, 0, NULL FROM n",
         "INSERT INTO parked SELECT 1 + i % 3, 2, i, i << 20, 0, 0, 0, 0, NULL FROM n",
-        "INSERT INTO delayed SELECT i, i << 20, 1, 0, 0, 0, NULL FROM n",
+        "INSERT INTO delayed SELECT i, i << 20, 1, 2, 0, 0, 0, NULL FROM n",
         "INSERT INTO idem SELECT i, i FROM n",
+        "INSERT INTO runs SELECT i, 1, i, x'00', NULL FROM n",
+        "INSERT INTO tasks SELECT i << 20, 1, 2, i, NULL, NULL FROM n",
+        "INSERT INTO ended SELECT i << 20, 4, i, 1, 0, 0, 1, NULL FROM n",
+        "INSERT INTO waits SELECT i, i + 1 FROM n",
     ] {
         conn.execute_batch(&format!("{numbers} {insert}")).unwrap();
     }
@@ -154,6 +181,13 @@ fn what_a_statement_touches_does_not_grow_with_the_backlog() {
         ("dues", &[], 64),
         ("find_idem", &[middle], 1),
         ("job_by_seq", &[middle], 1),
+        ("run_by_seq", &[middle], 1),
+        ("overdue_runs", &[middle, 10], 10),
+        ("live_tasks", &[middle << 20, (middle + 1) << 20], 0),
+        ("task_row", &[middle << 20], 1),
+        ("ends", &[middle << 20, (middle + 1) << 20], 1),
+        ("waiters", &[middle], 1),
+        ("delete_waits_of", &[middle], 0),
         ("delete_ready_prefix", &[1, 2, 10, 10 << 20], 0),
         ("delete_due_prefix", &[10, 10 << 20], 0),
     ];

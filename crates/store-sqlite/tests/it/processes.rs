@@ -5,7 +5,7 @@
 //! are each store's own. What matters is also tried with real ones.
 
 use crate::support::{Child, ask, assert_sound, completed, given, job, open, say, scratch};
-use orchestrator_core::{JobId, Key, LimitKey, LimitRule, Limits, NewJob, TaskId, TaskState};
+use orchestrator_core::{Event, JobId, Key, LimitKey, LimitRule, Limits, NewJob, TaskId, TaskState};
 use orchestrator_store::{
     Beat, Catalog, JobFilter, LimitChange, Page, RuleOrigin, Settled, Store, Submitted, SweepAsk,
 };
@@ -45,6 +45,9 @@ async fn replay(store: &SqliteStore) -> u64 {
     let mut running = 0;
     let mut completed = 0;
     for event in store.journal(0, u32::MAX).await.unwrap().into_iter().flat_map(|entry| entry.events) {
+        let Event::Task(event) = event else {
+            panic!("a job of a queue tells nothing of its own: {event:?}")
+        };
         let (from, attempt) =
             states.insert(event.task, (event.state, event.attempt)).unwrap_or((TaskState::Pending, 0));
         assert!(from.can_become(event.state), "from {from} to {event:?}");

@@ -1,12 +1,15 @@
 //! A batch of N must end where N batches of one end.
 
 use super::Fixture;
-use super::snapshot::{Names, Snapshot};
+use super::flows::{flow, plan, recover, task};
+use super::names::Names;
+use super::snapshot::Snapshot;
 use super::world::*;
 use crate::clock::Clock;
 use crate::verbs::*;
+use orchestrator_core::flow::Plan;
 use orchestrator_core::outcome::Leg;
-use orchestrator_core::{ErrorClass, Key, LimitRule, Millis, NewJob, Outcome, TaskSpec};
+use orchestrator_core::{ErrorClass, JobId, Key, LimitRule, Millis, NewJob, Outcome, TaskSpec};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -25,9 +28,10 @@ pub async fn batches_equal_singles(fixture: &dyn Fixture, seed: u64) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut whole = Side { world: World::new(fixture).await, names: Names::default() };
     let mut single = Side { world: World::new(fixture).await, names: Names::default() };
+    let flows = [chain(), fan_out()];
     let mut held: Vec<Held> = vec![];
     for round in 0..ROUNDS {
-        let op = Op::random(&mut rng, whole.names.len(), &held);
+        let op = random_op(&mut rng, &flows, whole.names.len(), &held);
         let got = whole.apply(&op, usize::MAX).await;
         let expected = single.apply(&op, 1).await;
         assert_eq!(got, expected, "answers of round {round}, seed {seed}: {op:?}");
@@ -42,6 +46,18 @@ pub async fn batches_equal_singles(fixture: &dyn Fixture, seed: u64) {
     }
     assert!(held.len() > ROUNDS as usize / 4, "the rounds should lease some work");
     assert_eq!(whole.world.clock.now(), single.world.clock.now());
+}
+
+/// Three tasks, one after the other, of which the second may be missing; not for long.
+fn chain() -> Arc<Plan> {
+    let tasks = [task("a"), task("b").needs(["a"]).optional(), task("c").needs(["b"])];
+    plan(flow(tasks).timeout(Millis::secs(90)))
+}
+
+/// A task per item, two at once, and what joins them.
+fn fan_out() -> Arc<Plan> {
+    let each = task("each").for_each(serde_json::json!([1, 2, 3])).concurrency(2);
+    plan(flow([each, task("join").needs(["each"])]))
 }
 
 /// An operation, with jobs by number.
@@ -65,34 +81,35 @@ struct Answers {
     beats: Vec<Beat>,
     settled: Vec<Settled>,
     swept: Vec<(Held, Settled)>,
+    timed_out: Vec<JobId>,
     controlled: Vec<Controlled>,
 }
 
-impl Op {
-    fn random(rng: &mut fastrand::Rng, jobs: usize, held: &[Held]) -> Op {
-        let size = rng.usize(1..=8);
-        let any_held = |rng: &mut fastrand::Rng| {
-            let recent = held.len().saturating_sub(12);
-            (!held.is_empty()).then(|| held[rng.usize(recent..held.len())])
-        };
-        match rng.u8(0..10) {
-            0..=2 => Op::Submit((0..size).map(|_| any_job(rng)).collect()),
-            3..=4 => Op::Lease(size as u32),
-            5..=6 => {
-                Op::Settle((0..size).filter_map(|_| any_held(rng).map(|held| any_end(held, rng))).collect())
-            }
-            7 => match rng.u8(0..3) {
-                0 => Op::Extend((0..size).filter_map(|_| any_held(rng)).collect()),
-                1 => Op::Expired(size as u32),
-                _ => Op::SetLimits((0..size).map(|_| any_rule(rng)).collect()),
-            },
-            8 => Op::Control((0..size).map(|_| any_command(rng, jobs)).collect()),
-            _ => Op::Advance(Millis(rng.u64(1..40_000))),
-        }
+fn random_op(rng: &mut fastrand::Rng, flows: &[Arc<Plan>], jobs: usize, held: &[Held]) -> Op {
+    let size = rng.usize(1..=8);
+    let any_held = |rng: &mut fastrand::Rng| {
+        let recent = held.len().saturating_sub(12);
+        (!held.is_empty()).then(|| held[rng.usize(recent..held.len())])
+    };
+    match rng.u8(0..10) {
+        0..=1 => Op::Submit((0..size).map(|_| any_job(rng, flows, jobs)).collect()),
+        2..=4 => Op::Lease(size as u32),
+        5..=6 => Op::Settle((0..size).filter_map(|_| any_held(rng).map(|held| any_end(held, rng))).collect()),
+        7 => match rng.u8(0..3) {
+            0 => Op::Extend((0..size).filter_map(|_| any_held(rng)).collect()),
+            1 => Op::Expired(size as u32),
+            _ => Op::SetLimits((0..size).map(|_| any_rule(rng)).collect()),
+        },
+        8 => Op::Control((0..size).map(|_| any_command(rng, jobs)).collect()),
+        _ => Op::Advance(Millis(rng.u64(1..40_000))),
     }
 }
 
-fn any_job(rng: &mut fastrand::Rng) -> NewJob {
+fn any_job(rng: &mut fastrand::Rng, flows: &[Arc<Plan>], jobs: usize) -> NewJob {
+    if rng.u8(0..3) == 0 {
+        let new = NewJob::of_flow(flows[rng.usize(0..flows.len())].clone());
+        return if rng.u8(0..4) == 0 { new.after(Names::numbered(rng.usize(1..=jobs + 1))) } else { new };
+    }
     let spec = TaskSpec { max_crashes: 2, ..spec().with_timeout(Some(Millis::secs(45))) };
     let new = NewJob::with_spec(Arc::new(spec)).tenant(["a", "b", "c"][rng.usize(0..3)]);
     match rng.u8(0..6) {
@@ -118,7 +135,13 @@ fn any_end(held: Held, rng: &mut fastrand::Rng) -> Settlement {
 
 fn any_command(rng: &mut fastrand::Rng, jobs: usize) -> Command {
     let id = Names::numbered(rng.usize(1..=jobs + 1));
-    if rng.u8(0..3) == 0 { Command::Cancel(id) } else { Command::Retry(id) }
+    match rng.u8(0..6) {
+        0 => Command::Cancel(id),
+        1 | 2 => Command::Retry(id),
+        3 => Command::Pause(id),
+        4 => Command::Resume(id),
+        _ => recover(id, None),
+    }
 }
 
 fn any_rule(rng: &mut fastrand::Rng) -> LimitChange {
@@ -137,6 +160,7 @@ impl Side {
         let mut answers = Answers::default();
         match op.clone() {
             Op::Submit(jobs) => {
+                let jobs = jobs.into_iter().map(|job| names.new_job(job)).collect();
                 for answer in in_batches(jobs, size, |batch| store.submit(batch)).await {
                     if let Submitted::Created { id, .. } = answer {
                         names.push(id);
@@ -162,7 +186,9 @@ impl Side {
             Op::Expired(limit) => {
                 for limit in parts(limit, size) {
                     let swept = store.expired(SweepAsk { limit, jitter: 0.0 }).await.expect("expired");
-                    answers.swept.extend(swept.ended.into_iter().map(|(held, end)| (names.held(held), end)));
+                    let swept = names.swept(swept);
+                    answers.swept.extend(swept.ended);
+                    answers.timed_out.extend(swept.timed_out);
                 }
             }
             Op::Control(commands) => {

@@ -7,8 +7,11 @@
 mod batches;
 pub mod crash;
 mod examples;
+mod flows;
+mod names;
 mod racing;
 mod random;
+mod replay;
 mod snapshot;
 mod world;
 

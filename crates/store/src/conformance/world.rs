@@ -58,7 +58,9 @@ impl World {
 
     /// Asks for tasks of the examples' line.
     pub async fn grant(&self, slots: u32) -> LeaseGrant {
-        self.store.lease(ask(slots)).await.expect("lease")
+        let grant = self.store.lease(ask(slots)).await.expect("lease");
+        assert!(grant.tasks.len() <= slots as usize, "{} tasks for {slots} slots", grant.tasks.len());
+        grant
     }
 
     /// Leases at most so many tasks of the examples' line.
@@ -113,7 +115,7 @@ impl World {
     pub async fn control(&self, command: Command) -> Controlled {
         let answers = self.store.control(vec![command]).await.expect("control");
         assert_eq!(answers.len(), 1, "one answer per command");
-        answers[0]
+        answers.into_iter().next().expect("one answer")
     }
 
     /// Writes or strikes a rule as an operator.
@@ -132,8 +134,18 @@ impl World {
         job.unwrap_or_else(|| panic!("job {id} should exist"))
     }
 
+    /// The first task of a job that must exist.
+    pub async fn task(&self, id: JobId) -> TaskView {
+        self.job(id).await.tasks.swap_remove(0)
+    }
+
+    /// Every dead letter.
+    pub async fn dead(&self) -> Vec<DeadLetter> {
+        self.store.dead_letters(LineFilter::default(), None, ALL).await.expect("dead_letters")
+    }
+
     pub async fn state(&self, id: JobId) -> TaskState {
-        self.job(id).await.task.state
+        self.job(id).await.task().state
     }
 
     /// Every job in order of submission.

@@ -1,61 +1,95 @@
-//! What operators ask: retry, cancel, limit rules.
+//! What operators ask: cancel, pause, resume, limit rules; running again is in `recover`.
 
-use super::{End, Location, Model};
+use super::Model;
+use super::job::{Location, Task};
 use crate::verbs::{Command, Controlled, LimitChange, RuleOrigin};
-use orchestrator_core::{Counters, JobState, TaskState, Timestamp};
+use orchestrator_core::flow::advance::From;
+use orchestrator_core::{JobState, TaskId, Timestamp};
 
 impl Model {
     /// Carries out commands, one after the other.
     pub fn control(&mut self, commands: &[Command], now: Timestamp) -> Vec<Controlled> {
-        let mut events = vec![];
-        let mut answers = vec![];
-        for command in commands {
-            let (Command::Retry(id) | Command::Cancel(id)) = command;
-            let Some(seq) = self.seq(*id) else {
-                answers.push(Controlled::NotFound);
-                continue;
-            };
-            let answer = match command {
-                Command::Retry(_) => self.retry(seq, now),
-                Command::Cancel(_) => self.cancel(seq, now),
-            };
-            if let Controlled::Done(_) = answer {
-                events.push(self.at(seq).event());
-            }
-            answers.push(answer);
-        }
-        self.commit(events, now);
+        let mut one = |command: &Command| match self.seq(command.job()) {
+            Some(seq) => self.command(seq, command, now),
+            None => Controlled::NotFound,
+        };
+        let answers = commands.iter().map(&mut one).collect();
+        self.commit(now);
         answers
     }
 
-    fn retry(&mut self, seq: u64, now: Timestamp) -> Controlled {
-        let job = self.at(seq);
-        let state = job.job_state();
-        if !matches!(state, JobState::Failed | JobState::TimedOut) {
-            return Controlled::Refused(state);
+    fn command(&mut self, seq: u64, command: &Command, now: Timestamp) -> Controlled {
+        match command {
+            Command::Cancel(_) => self.cancel(seq, now),
+            Command::Pause(_) => self.pause(seq, now),
+            Command::Resume(_) => self.resume(seq, now),
+            Command::Retry(_) if self.at(seq).header => self.recover(seq, From::Failures, false, now),
+            Command::Retry(_) => self.retry(seq, now),
+            Command::Recover { from, .. } => self.recover_from(seq, from.as_deref(), now),
+            Command::Requeue(task) => self.requeue(*task, now),
+            Command::Discard(task) => self.discard(*task),
         }
-        let holder = job.key.as_ref().and_then(|key| self.keys.get(key)).copied();
-        if let Some(newer) = holder.filter(|holder| *holder != seq) {
-            return Controlled::Superseded(self.at(newer).id);
-        }
-        let job = self.at_mut(seq);
-        job.counters = Counters { attempt: job.counters.attempt, ..Counters::default() };
-        job.checkpoint = None;
-        job.limits = job.submitted_limits.clone();
-        self.enter_line(seq, now);
-        Controlled::Done(self.at(seq).job_state())
     }
 
     fn cancel(&mut self, seq: u64, now: Timestamp) -> Controlled {
-        let job = self.at_mut(seq);
-        let state = job.job_state();
+        let state = self.at(seq).state();
         if state.is_terminal() {
             return Controlled::Refused(state);
         }
-        job.checkpoint = None;
-        job.location =
-            Location::Ended(End { state: TaskState::Cancelled, at: now, output: None, dead: None });
-        Controlled::Done(job.job_state())
+        self.stop(seq, JobState::Cancelled, None, now);
+        self.follow_up(seq, now);
+        Controlled::Done(JobState::Cancelled)
+    }
+
+    fn pause(&mut self, seq: u64, now: Timestamp) -> Controlled {
+        let job = self.at_mut(seq);
+        let busy = job.is_busy();
+        let mut run = job.run.clone();
+        if !run.pause(busy, now) {
+            return Controlled::Refused(run.state);
+        }
+        if !job.header {
+            // Of a job that was only its task nothing is known but the attempt that runs.
+            run.started = job.tasks.values().find_map(Task::lease).map(|lease| lease.started);
+            job.header = true;
+        }
+        job.run = run;
+        for task in job.tasks.values_mut() {
+            match task.location {
+                Location::InLine(spot) => task.location = Location::Held { spot: Some(spot), due: None },
+                Location::Waiting { due } => task.location = Location::Held { spot: None, due: Some(due) },
+                _ => {}
+            }
+        }
+        let state = job.run.state;
+        self.tell_job(seq, state);
+        Controlled::Done(state)
+    }
+
+    fn resume(&mut self, seq: u64, now: Timestamp) -> Controlled {
+        let job = self.at_mut(seq);
+        if !job.run.resume(now) {
+            return Controlled::Refused(job.run.state);
+        }
+        self.tell_job(seq, JobState::Running);
+        let indexes: Vec<u32> = self.at(seq).tasks.keys().copied().collect();
+        for at in indexes.into_iter().map(|index| (seq, index)) {
+            let Location::Held { spot, due } = self.task_at(at).location else { continue };
+            match (due, spot) {
+                (Some(due), _) if due > now => self.task_mut(at).location = Location::Waiting { due },
+                (_, Some(spot)) => self.task_mut(at).location = Location::InLine(spot),
+                _ => self.come_due(at, now),
+            }
+        }
+        Controlled::Done(JobState::Running)
+    }
+
+    fn discard(&mut self, task: TaskId) -> Controlled {
+        let Some(at) = self.dead_at(task) else { return Controlled::NoSuchTask };
+        if let Location::Ended(end) = &mut self.task_mut(at).location {
+            end.dead = None;
+        }
+        Controlled::Done(self.at(at.0).state())
     }
 
     /// Writes or strikes limit rules. The configuration does not touch what an operator wrote.

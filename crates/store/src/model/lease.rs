@@ -1,30 +1,30 @@
 //! Handing out tasks and prolonging leases.
 
-use super::{Job, Lease, Line, Location, Model, Tier};
+use super::Model;
+use super::job::{At, Lease, Line, Location, Task, Tier};
 use crate::verbs::{Beat, Held, LeaseAsk, LeaseGrant, Leased};
 use orchestrator_core::order::effective_tier;
-use orchestrator_core::{Event, LimitKey, Millis, TaskState, Timestamp};
+use orchestrator_core::{JobState, LimitKey, Millis, TaskState, Timestamp};
 use std::collections::BTreeMap;
 
 impl Model {
     /// Hands out the best tasks that may run, one after the other.
     pub fn lease(&mut self, ask: &LeaseAsk, now: Timestamp) -> LeaseGrant {
-        let mut events = self.fall_due(now);
+        self.fall_due(now);
         let mut tasks = vec![];
         while tasks.len() < ask.slots as usize {
-            let Some(seq) = self.next_task(ask, now) else { break };
-            tasks.push(self.start(seq, ask, now));
-            events.push(self.at(seq).event());
+            let Some(at) = self.next_task(ask, now) else { break };
+            tasks.push(self.start(at, ask, now));
         }
-        self.commit(events, now);
+        self.commit(now);
         LeaseGrant { tasks, next_at: self.next_at(ask, now) }
     }
 
     /// Prolongs leases that are held. One that ran out is held until a sweep ends it.
     pub fn extend(&mut self, held: &[Held], ttl: Millis, now: Timestamp) -> Vec<Beat> {
         let mut beat = |held: &Held| {
-            let Some(seq) = self.held(*held) else { return Beat::Lost };
-            if let Location::Leased(lease) = &mut self.at_mut(seq).location {
+            let Some(at) = self.fence(*held) else { return Beat::Lost };
+            if let Location::Leased(lease) = &mut self.task_mut(at).location {
                 lease.expires = now + ttl;
             }
             Beat::Until(now + ttl)
@@ -32,76 +32,98 @@ impl Model {
         held.iter().map(&mut beat).collect()
     }
 
-    /// The job whose task this attempt holds. This is the fence.
-    pub(super) fn held(&self, held: Held) -> Option<u64> {
-        let seq = self.seq(held.task.job).filter(|_| held.task.index == 0)?;
-        let job = self.at(seq);
-        (job.lease().is_some() && job.counters.attempt == held.attempt).then_some(seq)
+    /// Whether each attempt holds its lease.
+    pub fn held(&self, attempts: &[Held]) -> Vec<bool> {
+        attempts.iter().map(|held| self.fence(*held).is_some()).collect()
+    }
+
+    /// The task that this attempt holds, if it does.
+    pub(super) fn fence(&self, held: Held) -> Option<At> {
+        let at = self.find(held.task)?;
+        let task = self.task_at(at);
+        (task.lease().is_some() && task.counters.attempt == held.attempt).then_some(at)
     }
 
     /// Everything whose moment has come enters its line, in order of the moments.
-    pub(super) fn fall_due(&mut self, now: Timestamp) -> Vec<Event> {
-        let due_at = |(seq, job): (&u64, &Job)| match job.location {
-            Location::Waiting { due } if due <= now => Some((due, *seq)),
+    pub(super) fn fall_due(&mut self, now: Timestamp) {
+        let due_at = |at: At, task: &Task| match task.location {
+            Location::Waiting { due } if due <= now => Some((due, at)),
             _ => None,
         };
-        let mut fallen: Vec<_> = self.jobs.iter().filter_map(due_at).collect();
+        let mut fallen: Vec<_> = self.tasks().filter_map(|(at, _, task)| due_at(at, task)).collect();
         fallen.sort();
-        let mut events = vec![];
-        for (_, seq) in fallen {
-            let was = self.at(seq).state();
-            self.enter_line(seq, now);
-            // A task that was only delayed has been queued all the while.
-            if was == TaskState::Retrying {
-                events.push(self.at(seq).event());
-            }
+        for (_, at) in fallen {
+            self.come_due(at, now);
         }
-        events
+    }
+
+    /// Lets a task into line whose moment has come.
+    pub(super) fn come_due(&mut self, at: At, now: Timestamp) {
+        let was = self.task_at(at).state();
+        self.enter_line(at, now);
+        // A task that was only delayed has been queued all the while.
+        if was == TaskState::Retrying {
+            self.tell_task(at);
+        }
     }
 
     /// Gives a task to the worker that asks.
-    pub(super) fn start(&mut self, seq: u64, ask: &LeaseAsk, now: Timestamp) -> Leased {
-        for key in self.at(seq).limits.clone().keys() {
+    pub(super) fn start(&mut self, at: At, ask: &LeaseAsk, now: Timestamp) -> Leased {
+        let (seq, index) = at;
+        for key in self.task_at(at).limits.clone().keys() {
             if let Some(rate) = self.rule(key).rate {
                 let bucket = self.buckets.entry(key.clone()).or_default();
                 *bucket = bucket.after_start(&rate, now);
             }
         }
         let turn = self.served.values().max().map_or(1, |last| last + 1);
-        self.served.insert(self.at(seq).line(), turn);
-        let spot = self.at(seq).spot().expect("only a task in line is started");
-        let front = self.fronts.entry(self.at(seq).tier()).or_default();
+        self.served.insert(self.at(seq).line(index), turn);
+        let spot = self.task_at(at).spot().expect("only a task in line is started");
+        let front = self.fronts.entry(self.at(seq).tier(index)).or_default();
         *front = spot.stamp.max(*front);
 
         let job = self.at_mut(seq);
+        let pending = job.state() == JobState::Pending;
+        job.run.start(now);
+        if pending {
+            self.tell_job(seq, JobState::Running);
+        }
+
+        let spec = self.at(seq).rules(index).spec.clone();
         let expires = now + ask.ttl;
-        let times_out = job.spec.timeout.map(|timeout| now + timeout);
-        job.counters.attempt += 1;
-        job.location =
+        let times_out = spec.timeout.map(|timeout| now + timeout);
+        let task = self.task_mut(at);
+        task.counters.attempt += 1;
+        task.location =
             Location::Leased(Lease { worker: ask.worker.clone(), started: now, expires, times_out, spot });
+        self.tell_task(at);
+
+        let (job, task) = (self.at(seq), self.task_at(at));
         Leased {
-            task: job.task(),
-            counters: job.counters,
-            spec: job.spec.clone(),
+            task: job.task_id(index),
+            name: job.name(index),
+            flow: job.flow(),
+            counters: task.counters,
+            spec,
             tenant: job.tenant.clone(),
             key: job.key.as_ref().map(|(_, _, text, _)| text.clone()),
-            payload: job.payload.clone(),
-            checkpoint: job.checkpoint.clone(),
-            limits: job.limits.clone(),
+            payload: job.input(index).expect("a task in line has its input"),
+            checkpoint: task.checkpoint.clone(),
+            limits: task.limits.clone(),
             expires,
             times_out,
         }
     }
 
     /// For each tier of the asked lines, the first task that may start now.
-    pub(super) fn heads(&self, ask: &LeaseAsk, now: Timestamp) -> BTreeMap<Tier, u64> {
+    pub(super) fn heads(&self, ask: &LeaseAsk, now: Timestamp) -> BTreeMap<Tier, At> {
         let running = self.running();
         let mut heads = BTreeMap::new();
-        for (seq, job) in &self.jobs {
-            if serves(ask, &job.line()) && self.grantable(job, &running, now) {
-                let head = heads.entry(job.tier()).or_insert(*seq);
-                if self.place(*seq) < self.place(*head) {
-                    *head = *seq;
+        for (at, job, task) in self.tasks() {
+            if self.grantable(task, &running, now) && serves(ask, &job.line(at.1)) {
+                let head = heads.entry(job.tier(at.1)).or_insert(at);
+                if self.place(at) < self.place(*head) {
+                    *head = at;
                 }
             }
         }
@@ -109,49 +131,49 @@ impl Model {
     }
 
     /// Whether a task stands in line and every limit of it has room now.
-    pub(super) fn grantable(&self, job: &Job, running: &BTreeMap<LimitKey, u32>, now: Timestamp) -> bool {
-        job.spot().is_some()
-            && self.has_slots(job, running)
-            && self.rates_allow_at(job).is_none_or(|at| at <= now)
+    fn grantable(&self, task: &Task, running: &BTreeMap<LimitKey, u32>, now: Timestamp) -> bool {
+        task.spot().is_some()
+            && self.has_slots(task, running)
+            && self.rates_allow_at(task).is_none_or(|at| at <= now)
     }
 
     /// Orders tasks inside a tier.
-    pub(super) fn place(&self, seq: u64) -> (Option<i64>, u64) {
-        (self.at(seq).spot().map(|spot| spot.stamp), seq)
+    fn place(&self, at: At) -> (Option<i64>, At) {
+        (self.task_at(at).spot().map(|spot| spot.stamp), at)
     }
 
     /// The tier in which a task is served after its wait.
-    pub(super) fn served_in(&self, seq: u64, now: Timestamp) -> u8 {
-        let job = self.at(seq);
-        let since = job.spot().map_or(now, |spot| spot.since);
-        effective_tier(job.priority.tier(), now.since(since))
+    pub(super) fn served_in(&self, at: At, now: Timestamp) -> u8 {
+        let since = self.task_at(at).spot().map_or(now, |spot| spot.since);
+        let (_, tier) = self.at(at.0).tier(at.1);
+        effective_tier(tier, now.since(since))
     }
 
     /// The best task that may start: lowest tier, lines in turn. Between tiers of one line that
     /// are on a level the longest wait wins, else new urgent work could hold up old work for ever.
-    fn next_task(&self, ask: &LeaseAsk, now: Timestamp) -> Option<u64> {
-        self.heads(ask, now).into_values().min_by_key(|seq| {
-            let job = self.at(*seq);
-            let turn = self.served.get(&job.line()).copied();
-            (self.served_in(*seq, now), turn, job.spot().map(|spot| spot.since), *seq)
+    fn next_task(&self, ask: &LeaseAsk, now: Timestamp) -> Option<At> {
+        self.heads(ask, now).into_values().min_by_key(|at| {
+            let turn = self.served.get(&self.at(at.0).line(at.1)).copied();
+            (self.served_in(*at, now), turn, self.task_at(*at).spot().map(|spot| spot.since), *at)
         })
     }
 
     /// When the passing of time alone may make another task of the asked lines ready.
     pub(super) fn next_at(&self, ask: &LeaseAsk, now: Timestamp) -> Option<Timestamp> {
         let running = self.running();
-        let moment = |job: &Job| match job.location {
+        let moment = |task: &Task| match task.location {
             Location::Waiting { due } => Some(due),
-            Location::InLine(_) if self.has_slots(job, &running) => {
-                self.rates_allow_at(job).filter(|at| *at > now)
+            Location::InLine(_) if self.has_slots(task, &running) => {
+                self.rates_allow_at(task).filter(|at| *at > now)
             }
             _ => None,
         };
-        self.jobs.values().filter(|job| serves(ask, &job.line())).filter_map(moment).min()
+        let asked = self.tasks().filter(|(at, job, _)| serves(ask, &job.line(at.1)));
+        asked.filter_map(|(_, _, task)| moment(task)).min()
     }
 }
 
 /// Whether an ask is for tasks of this line.
-pub(super) fn serves(ask: &LeaseAsk, line: &Line) -> bool {
+fn serves(ask: &LeaseAsk, line: &Line) -> bool {
     ask.queues.contains(&line.queue) && ask.handlers.contains(&line.handler)
 }

@@ -4,6 +4,7 @@
 //! as the contract says.
 
 use super::Model;
+use super::job::At;
 use crate::verbs::{LeaseAsk, LeaseGrant, Leased};
 use orchestrator_core::Timestamp;
 
@@ -27,19 +28,18 @@ impl Model {
         if grant.tasks.len() > ask.slots as usize {
             return Err(format!("{} tasks for {} slots", grant.tasks.len(), ask.slots));
         }
-        let mut events = self.fall_due(now);
+        self.fall_due(now);
         for granted in &grant.tasks {
-            let seq = self.may_start(ask, granted, now)?;
-            let expected = self.start(seq, ask, now);
+            let at = self.may_start(ask, granted, now)?;
+            let expected = self.start(at, ask, now);
             if *granted != expected {
                 return Err(format!(
                     "task {} was handed out as {granted:?}, expected {expected:?}",
                     granted.task
                 ));
             }
-            events.push(self.at(seq).event());
         }
-        self.commit(events, now);
+        self.commit(now);
         if grant.tasks.len() < ask.slots as usize {
             self.is_all(ask, grant, now)?;
         }
@@ -48,8 +48,8 @@ impl Model {
 
     /// With slots left over, nothing may be left that could start, and the hint must be in time.
     fn is_all(&self, ask: &LeaseAsk, grant: &LeaseGrant, now: Timestamp) -> Result<(), String> {
-        if let Some(seq) = self.heads(ask, now).into_values().next() {
-            let task = self.at(seq).task();
+        if let Some((seq, index)) = self.heads(ask, now).into_values().next() {
+            let task = self.at(seq).task_id(index);
             return Err(format!(
                 "{} of {} slots were filled, but task {task} could start as well",
                 grant.tasks.len(),
@@ -66,25 +66,25 @@ impl Model {
     }
 
     /// Whether this task may be the next to start.
-    fn may_start(&self, ask: &LeaseAsk, granted: &Leased, now: Timestamp) -> Result<u64, String> {
-        let task = granted.task;
-        let seq = self.seq(task.job).ok_or_else(|| format!("task {task} does not exist"))?;
-        let job = self.at(seq);
+    fn may_start(&self, ask: &LeaseAsk, granted: &Leased, now: Timestamp) -> Result<At, String> {
+        let id = granted.task;
+        let at = self.find(id).ok_or_else(|| format!("task {id} does not exist"))?;
+        let task = self.task_at(at);
+        let name = |(seq, index): At| self.at(seq).task_id(index);
         let heads = self.heads(ask, now);
-        let Some(first) = heads.get(&job.tier()) else {
-            return Err(format!("task {task} cannot start now: {job:?}"));
+        let Some(first) = heads.get(&self.at(at.0).tier(at.1)).copied() else {
+            return Err(format!("task {id} cannot start now: {task:?}"));
         };
-        if *first != seq {
-            let first = self.at(*first).task();
-            return Err(format!("task {task} cannot start now, or stands behind {first}: {job:?}"));
+        if first != at {
+            return Err(format!("task {id} cannot start now, or stands behind {}: {task:?}", name(first)));
         }
-        let served_in = self.served_in(seq, now);
+        let served_in = self.served_in(at, now);
         let urgent = heads.into_values().find(|other| self.served_in(*other, now) < served_in);
         match urgent {
-            None => Ok(seq),
+            None => Ok(at),
             Some(other) => Err(format!(
-                "task {task} (served in tier {served_in}) went before {} of a more urgent tier ({})",
-                self.at(other).task(),
+                "task {id} (served in tier {served_in}) went before {} of a more urgent tier ({})",
+                name(other),
                 self.served_in(other, now)
             )),
         }

@@ -8,9 +8,15 @@
 //! [`ModelStore`] puts a clock and a lock around it and serves it through the store traits.
 
 mod control;
+mod counts;
 mod invariants;
+mod job;
 mod lease;
 mod legal;
+mod moves;
+mod recover;
+mod registry;
+mod replay;
 mod settle;
 mod store;
 mod submit;
@@ -19,14 +25,14 @@ mod views;
 pub use store::ModelStore;
 
 use crate::verbs::RuleOrigin;
-use crate::views::{AttemptRecord, JournalEntry};
-use orchestrator_core::decide::waiting_state;
-use orchestrator_core::order::{Priority, enter};
+use crate::views::JournalEntry;
+use job::{At, Job, Line, Location, Spot, Task, Tier};
+use orchestrator_core::order::enter;
 use orchestrator_core::rate::Bucket;
 use orchestrator_core::{
-    Counters, DeadReason, Event, JobId, JobState, Json, LimitKey, LimitRule, Limits, TaskId, TaskSpec,
-    TaskState, Timestamp, WorkerId,
+    Event, JobEvent, JobId, JobState, LimitKey, LimitRule, TaskEvent, TaskId, Timestamp,
 };
+use registry::{Registered, Timing};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -37,8 +43,12 @@ pub struct Model {
     jobs: BTreeMap<u64, Job>,
     /// The job that each idempotency key names.
     keys: BTreeMap<IdemKey, u64>,
-    /// Where each tenant's next task in a tier stands at the earliest.
-    tenant_next: BTreeMap<(Tier, Arc<str>), i64>,
+    /// Every version of every flow, by name and number.
+    flows: BTreeMap<(Arc<str>, u32), Registered>,
+    /// How long the tasks of a version took, by name, number and task.
+    timings: BTreeMap<(Arc<str>, u32, u32), Timing>,
+    /// Where each tenant's next task in a tier stands at the earliest: of new jobs, and of those that go on.
+    tenant_next: BTreeMap<(Tier, Arc<str>, bool), i64>,
     /// The front of each tier: the highest stamp that was handed out.
     fronts: BTreeMap<Tier, i64>,
     /// When each line was served last, as a count of tasks handed out.
@@ -46,133 +56,12 @@ pub struct Model {
     rules: BTreeMap<LimitKey, (LimitRule, RuleOrigin)>,
     buckets: BTreeMap<LimitKey, Bucket>,
     journal: Vec<JournalEntry>,
+    /// What the verb at hand has changed so far.
+    events: Vec<Event>,
 }
 
-/// A queue and a handler: where tasks stand in line.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Line {
-    queue: Arc<str>,
-    handler: Arc<str>,
-}
-
-/// One tier of a line. Stamps are comparable inside it.
-type Tier = (Line, u8);
-
-/// Tenant, handler, text of the key, window.
+/// Tenant, handler or flow, text of the key, window.
 type IdemKey = (Arc<str>, Arc<str>, Arc<str>, i64);
-
-#[derive(Clone, Debug)]
-struct Job {
-    id: JobId,
-    tenant: Arc<str>,
-    key: Option<IdemKey>,
-    created: Timestamp,
-    priority: Priority,
-    previous: Option<JobId>,
-    spec: Arc<TaskSpec>,
-    payload: Json,
-    submitted_limits: Limits,
-    limits: Limits,
-    counters: Counters,
-    checkpoint: Option<Json>,
-    location: Location,
-    history: Vec<AttemptRecord>,
-}
-
-/// Where the task of a job is; its state follows from that.
-#[derive(Clone, Debug)]
-enum Location {
-    InLine(Spot),
-    Waiting { due: Timestamp },
-    Leased(Lease),
-    Ended(End),
-}
-
-/// A place in line: lower stamps go first, `since` tells how long it has waited.
-#[derive(Clone, Copy, Debug)]
-struct Spot {
-    stamp: i64,
-    since: Timestamp,
-}
-
-#[derive(Clone, Debug)]
-struct Lease {
-    worker: WorkerId,
-    started: Timestamp,
-    expires: Timestamp,
-    times_out: Option<Timestamp>,
-    /// The place that it had, and gets back when it is given back.
-    spot: Spot,
-}
-
-impl Lease {
-    /// The moment from which on the attempt is overdue.
-    fn overdue(&self) -> Timestamp {
-        self.times_out.map_or(self.expires, |at| at.min(self.expires))
-    }
-}
-
-#[derive(Clone, Debug)]
-struct End {
-    state: TaskState,
-    at: Timestamp,
-    output: Option<Json>,
-    /// Why it is in the dead letters, and its last error.
-    dead: Option<(DeadReason, String)>,
-}
-
-impl Job {
-    fn task(&self) -> TaskId {
-        TaskId::only(self.id)
-    }
-
-    fn line(&self) -> Line {
-        Line { queue: self.spec.queue.clone(), handler: self.spec.handler.clone() }
-    }
-
-    fn tier(&self) -> Tier {
-        (self.line(), self.priority.tier())
-    }
-
-    fn state(&self) -> TaskState {
-        match &self.location {
-            Location::InLine(_) => TaskState::Queued,
-            Location::Waiting { .. } => waiting_state(&self.counters),
-            Location::Leased(_) => TaskState::Running,
-            Location::Ended(end) => end.state,
-        }
-    }
-
-    fn job_state(&self) -> JobState {
-        JobState::of_only_task(self.state(), self.counters.attempt > 0)
-    }
-
-    /// What the journal says about the task now.
-    fn event(&self) -> Event {
-        Event { task: self.task(), state: self.state(), attempt: self.counters.attempt }
-    }
-
-    fn spot(&self) -> Option<Spot> {
-        match &self.location {
-            Location::InLine(spot) => Some(*spot),
-            _ => None,
-        }
-    }
-
-    fn lease(&self) -> Option<&Lease> {
-        match &self.location {
-            Location::Leased(lease) => Some(lease),
-            _ => None,
-        }
-    }
-
-    fn end(&self) -> Option<&End> {
-        match &self.location {
-            Location::Ended(end) => Some(end),
-            _ => None,
-        }
-    }
-}
 
 impl Model {
     /// An empty store.
@@ -194,6 +83,27 @@ impl Model {
         self.jobs.get_mut(&seq).expect("numbers of jobs come from the map of jobs")
     }
 
+    /// Where a task is found that exists.
+    fn find(&self, id: TaskId) -> Option<At> {
+        let seq = self.seq(id.job)?;
+        self.at(seq).tasks.contains_key(&id.index).then_some((seq, id.index))
+    }
+
+    fn task_at(&self, (seq, index): At) -> &Task {
+        self.at(seq).tasks.get(&index).expect("indexes of tasks come from the job's tasks")
+    }
+
+    fn task_mut(&mut self, (seq, index): At) -> &mut Task {
+        self.at_mut(seq).tasks.get_mut(&index).expect("indexes of tasks come from the job's tasks")
+    }
+
+    /// Every task of every job, in order.
+    fn tasks(&self) -> impl Iterator<Item = (At, &Job, &Task)> {
+        self.jobs
+            .iter()
+            .flat_map(|(seq, job)| job.tasks.iter().map(move |(index, task)| ((*seq, *index), job, task)))
+    }
+
     /// The rule for a key: the exact one, else the default of its kind, else no limit.
     fn rule(&self, key: &LimitKey) -> LimitRule {
         let written = self.rules.get(key).or_else(|| self.rules.get(&key.default_key()));
@@ -203,8 +113,8 @@ impl Model {
     /// How many leases hold a slot of each key.
     fn running(&self) -> BTreeMap<LimitKey, u32> {
         let mut running = BTreeMap::new();
-        for job in self.jobs.values().filter(|job| job.lease().is_some()) {
-            for key in job.limits.keys() {
+        for (_, _, task) in self.tasks().filter(|(_, _, task)| task.lease().is_some()) {
+            for key in task.limits.keys() {
                 *running.entry(key.clone()).or_default() += 1;
             }
         }
@@ -212,39 +122,53 @@ impl Model {
     }
 
     /// Whether every key of the task has a free slot.
-    fn has_slots(&self, job: &Job, running: &BTreeMap<LimitKey, u32>) -> bool {
-        job.limits.keys().iter().all(|key| {
+    fn has_slots(&self, task: &Task, running: &BTreeMap<LimitKey, u32>) -> bool {
+        task.limits.keys().iter().all(|key| {
             let cap = self.rule(key).concurrency;
             cap.is_none_or(|cap| running.get(key).copied().unwrap_or(0) < cap)
         })
     }
 
     /// When the rates of all its keys allow the task to start.
-    fn rates_allow_at(&self, job: &Job) -> Option<Timestamp> {
+    fn rates_allow_at(&self, task: &Task) -> Option<Timestamp> {
         let moment = |key| {
             let bucket = self.buckets.get(key).copied().unwrap_or_default();
             self.rule(key).rate.map(|rate| bucket.ready_at(&rate))
         };
-        job.limits.keys().iter().filter_map(moment).max()
+        task.limits.keys().iter().filter_map(moment).max()
     }
 
     /// Puts a task in line as one that just came.
-    fn enter_line(&mut self, seq: u64, now: Timestamp) {
-        let tier = self.at(seq).tier();
+    fn enter_line(&mut self, at: At, now: Timestamp) {
+        let job = self.at(at.0);
+        let tier = job.tier(at.1);
         let front = self.fronts.get(&tier).copied().unwrap_or(0);
-        let tenant = (tier, self.at(seq).tenant.clone());
+        let tenant = (tier, job.tenant.clone(), job.header && job.run.continues());
         let place = enter(front, self.tenant_next.get(&tenant).copied().unwrap_or(0));
         self.tenant_next.insert(tenant, place.tenant_next);
-        self.stand(seq, Spot { stamp: place.stamp, since: now });
+        self.task_mut(at).location = Location::InLine(Spot { stamp: place.stamp, since: now });
     }
 
-    /// Puts a task at a place in line.
-    fn stand(&mut self, seq: u64, spot: Spot) {
-        self.at_mut(seq).location = Location::InLine(spot);
+    /// Notes the state that a task has entered.
+    fn tell_task(&mut self, at: At) {
+        let (job, task) = (self.at(at.0), self.task_at(at));
+        let event =
+            TaskEvent { task: job.task_id(at.1), state: task.state(), attempt: task.counters.attempt };
+        self.events.push(Event::Task(event));
     }
 
-    /// Writes what a verb changed into the journal.
-    fn commit(&mut self, events: Vec<Event>, now: Timestamp) {
+    /// Notes a state that a job has entered. The one task of a job without a header tells it all.
+    fn tell_job(&mut self, seq: u64, state: JobState) {
+        let job = self.at(seq);
+        if job.header {
+            let event = JobEvent { job: job.id, state };
+            self.events.push(Event::Job(event));
+        }
+    }
+
+    /// Writes what the verb changed into the journal.
+    fn commit(&mut self, now: Timestamp) {
+        let events = std::mem::take(&mut self.events);
         if !events.is_empty() {
             let n = self.journal.last().map_or(1, |entry| entry.n + 1);
             self.journal.push(JournalEntry { n, at: now, events });

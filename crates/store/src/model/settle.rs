@@ -1,9 +1,13 @@
-//! Ending attempts: by their workers, and by the clock.
+//! Ending attempts and jobs: by workers, and by the clock.
 
-use super::{End, Location, Model};
+use super::Model;
+use super::job::{At, End, Location};
 use crate::verbs::{Held, Settled, Settlement, SweepAsk, Swept};
 use crate::views::{AttemptEnd, AttemptRecord};
-use orchestrator_core::{ErrorClass, Event, Failure, Next, Outcome, TaskSpec, Timestamp, decide};
+use orchestrator_core::flow::advance::{self, soften};
+use orchestrator_core::{
+    ErrorClass, Failure, JobState, Next, Outcome, TaskSpec, TaskState, Timestamp, decide,
+};
 
 /// What the record says of an attempt whose worker vanished.
 const LOST: &str = "the worker vanished: its lease ran out";
@@ -11,57 +15,69 @@ const LOST: &str = "the worker vanished: its lease ran out";
 impl Model {
     /// Ends attempts, one after the other.
     pub fn settle(&mut self, batch: Vec<Settlement>, now: Timestamp) -> Vec<Settled> {
-        let mut events = vec![];
-        let answers = batch
-            .into_iter()
-            .map(|s| self.settle_one(s.held, s.outcome, s.jitter, now, &mut events))
-            .collect();
-        self.commit(events, now);
+        let answers = batch.into_iter().map(|s| self.settle_one(s.held, s.outcome, s.jitter, now)).collect();
+        self.commit(now);
         answers
     }
 
-    /// Ends the attempts that are overdue, the longest overdue first.
+    /// Ends the jobs whose time is up, then the attempts that are overdue, the longest overdue first.
     pub fn expired(&mut self, ask: SweepAsk, now: Timestamp) -> Swept {
-        let mut overdue: Vec<_> = self
-            .jobs
-            .iter()
-            .filter_map(|(seq, job)| job.lease().map(|lease| (lease.overdue(), *seq)))
-            .filter(|(moment, _)| *moment <= now)
-            .collect();
-        overdue.sort();
-        let more = overdue.len() > ask.limit as usize;
-        overdue.truncate(ask.limit as usize);
-
-        let mut events = vec![];
-        let mut ended = vec![];
-        for (n, (_, seq)) in overdue.into_iter().enumerate() {
-            let job = self.at(seq);
-            let held = Held { task: job.task(), attempt: job.counters.attempt };
-            let timed_out =
-                job.lease().is_some_and(|lease| lease.times_out.is_some_and(|at| at <= lease.expires));
-            let outcome = if timed_out { timeout(&job.spec) } else { Outcome::Lost };
-            ended.push((held, self.settle_one(held, outcome, ask.jitter_of(n), now, &mut events)));
+        let mut swept = Swept::default();
+        for _ in 0..ask.limit {
+            if let Some(seq) = self.late_job(now) {
+                let timeout = self.at(seq).plan.timeout().unwrap_or_default();
+                let reason = format!("it took longer than {timeout}");
+                self.stop(seq, JobState::TimedOut, Some(reason), now);
+                self.follow_up(seq, now);
+                swept.timed_out.push(self.at(seq).id);
+            } else if let Some(at) = self.late_attempt(now) {
+                let jitter = ask.jitter_of(swept.ended.len());
+                swept.ended.push(self.end_late_attempt(at, jitter, now));
+            } else {
+                break;
+            }
         }
-        self.commit(events, now);
-        Swept { ended, more }
+        self.commit(now);
+        swept.more = self.late_job(now).is_some() || self.late_attempt(now).is_some();
+        swept
     }
 
-    fn settle_one(
-        &mut self,
-        held: Held,
-        outcome: Outcome,
-        jitter: f64,
-        now: Timestamp,
-        events: &mut Vec<Event>,
-    ) -> Settled {
-        let Some(seq) = self.held(held) else {
+    /// The job whose deadline has passed the longest ago.
+    fn late_job(&self, now: Timestamp) -> Option<u64> {
+        let late = self.jobs.iter().filter_map(|(seq, job)| job.run.times_out().map(|at| (at, *seq)));
+        late.filter(|(at, _)| *at <= now).min().map(|(_, seq)| seq)
+    }
+
+    /// The attempt that is overdue for the longest.
+    fn late_attempt(&self, now: Timestamp) -> Option<At> {
+        let late = self.tasks().filter_map(|(at, _, task)| task.lease().map(|lease| (lease.overdue(), at)));
+        late.filter(|(moment, _)| *moment <= now).min().map(|(_, at)| at)
+    }
+
+    fn end_late_attempt(&mut self, at: At, jitter: f64, now: Timestamp) -> (Held, Settled) {
+        let (job, task) = (self.at(at.0), self.task_at(at));
+        let held = Held { task: job.task_id(at.1), attempt: task.counters.attempt };
+        let timed_out =
+            task.lease().is_some_and(|lease| lease.times_out.is_some_and(|at| at <= lease.expires));
+        let outcome = if timed_out { timeout(&job.rules(at.1).spec) } else { Outcome::Lost };
+        (held, self.settle_one(held, outcome, jitter, now))
+    }
+
+    fn settle_one(&mut self, held: Held, outcome: Outcome, jitter: f64, now: Timestamp) -> Settled {
+        let Some(at) = self.fence(held) else {
             self.record_stale(held, now);
             return Settled::Stale;
         };
-        let job = self.at_mut(seq);
-        let decision = decide(&job.spec, job.counters, &outcome, now, jitter);
-        let spot = job.lease().expect("the fence held").spot;
-        job.counters = decision.counters;
+        let (seq, index) = at;
+        let paused = self.at(seq).run.is_paused();
+        let (spec, optional) = {
+            let rules = self.at(seq).rules(index);
+            (rules.spec.clone(), rules.optional)
+        };
+        let task = self.task_mut(at);
+        let decision = soften(decide(&spec, task.counters, &outcome, now, jitter), optional);
+        let lease = task.lease().expect("the fence held").clone();
+        task.counters = decision.counters;
 
         let mut output = None;
         let mut error = None;
@@ -70,13 +86,13 @@ impl Model {
             Outcome::Failed(failure) => error = Some((AttemptEnd::Failed(failure.class), failure.message)),
             Outcome::Lost => error = Some((AttemptEnd::Lost, LOST.to_owned())),
             Outcome::Continue(leg) => {
-                job.checkpoint = Some(leg.checkpoint);
-                job.limits = leg.limits;
+                task.checkpoint = Some(leg.checkpoint);
+                task.limits = leg.limits;
             }
             Outcome::Released => {}
         }
         if let Some((how, message)) = error.clone() {
-            job.history.push(AttemptRecord { attempt: held.attempt, at: now, how, message });
+            task.history.push(AttemptRecord { attempt: held.attempt, at: now, how, message });
         }
 
         let (mut due, mut dead) = (None, None);
@@ -85,25 +101,51 @@ impl Model {
                 dead = reason;
                 let dead =
                     reason.map(|reason| (reason, error.map(|(_, message)| message).unwrap_or_default()));
-                job.checkpoint = None;
-                job.location = Location::Ended(End { state, at: now, output, dead });
+                task.checkpoint = None;
+                task.location = Location::Ended(End { state, at: now, output, dead });
             }
-            Next::Wait(at) => {
-                due = Some(at);
-                job.location = Location::Waiting { due: at };
+            Next::Wait(moment) => {
+                due = Some(moment);
+                task.location = if paused {
+                    Location::Held { spot: None, due }
+                } else {
+                    Location::Waiting { due: moment }
+                };
             }
-            Next::Requeue => self.stand(seq, spot),
+            Next::Requeue if paused => {
+                task.location = Location::Held { spot: Some(lease.spot), due: None };
+            }
+            Next::Requeue => task.location = Location::InLine(lease.spot),
         }
-        events.push(self.at(seq).event());
-        Settled::Applied { state: decision.state(), due, dead }
+        self.tell_task(at);
+        if let Next::End(state, _) = decision.next {
+            if state == TaskState::Completed {
+                self.note_time(seq, index, now.since(lease.started));
+            }
+            self.advance(seq, now, None, |plan, run, facts, past| {
+                advance::ended(plan, run, facts, past, index, state)
+            });
+        }
+        self.come_to_rest(seq);
+        self.follow_up(seq, now);
+        let job_ended = self.at(seq).state().is_terminal();
+        Settled::Applied { state: decision.state(), due, dead, job_ended }
+    }
+
+    /// Notes that a job is paused once nothing of it runs.
+    fn come_to_rest(&mut self, seq: u64) {
+        let job = self.at_mut(seq);
+        if !job.is_busy() && job.run.come_to_rest() {
+            self.tell_job(seq, JobState::Paused);
+        }
     }
 
     /// Keeps evidence of a write that came too late.
     fn record_stale(&mut self, held: Held, now: Timestamp) {
-        if let Some(seq) = self.seq(held.task.job) {
+        if let Some(at) = self.find(held.task) {
             let message = format!("a write by attempt {} came after its lease was lost", held.attempt);
             let record = AttemptRecord { attempt: held.attempt, at: now, how: AttemptEnd::Stale, message };
-            self.at_mut(seq).history.push(record);
+            self.task_mut(at).history.push(record);
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::error::StoreResult;
 use crate::verbs::*;
 use crate::views::*;
 use async_trait::async_trait;
-use orchestrator_core::{JobId, Millis, NewJob, Timestamp};
+use orchestrator_core::{JobId, Millis, NewJob, TaskId, Timestamp};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
@@ -71,6 +71,10 @@ impl Store for ModelStore {
         Ok(self.with_hint(|model, now| model.control(&commands, now)))
     }
 
+    async fn change_flows(&self, changes: Vec<FlowChange>) -> StoreResult<Vec<FlowChanged>> {
+        Ok(self.with(|model, now| model.change_flows(changes, now)))
+    }
+
     async fn set_limits(&self, changes: Vec<LimitChange>) -> StoreResult<()> {
         self.with_hint(|model, _| model.set_limits(changes));
         Ok(())
@@ -91,6 +95,22 @@ impl Catalog for ModelStore {
         Ok(self.with(|model, _| model.job(id)))
     }
 
+    async fn task(&self, id: TaskId) -> StoreResult<Option<TaskView>> {
+        Ok(self.with(|model, _| model.task(id)))
+    }
+
+    async fn items(&self, group: TaskId, after: Option<u32>, limit: u32) -> StoreResult<Vec<TaskView>> {
+        Ok(self.with(|model, _| model.items(group, after, limit)))
+    }
+
+    async fn held(&self, attempts: Vec<Held>) -> StoreResult<Vec<bool>> {
+        Ok(self.with(|model, _| model.held(&attempts)))
+    }
+
+    async fn ids(&self, prefix: String, limit: u32) -> StoreResult<Vec<JobId>> {
+        Ok(self.with(|model, _| model.ids(&prefix, limit)))
+    }
+
     async fn list(&self, filter: JobFilter, page: Page) -> StoreResult<Vec<JobView>> {
         Ok(self.with(|model, _| model.list(&filter, page)))
     }
@@ -99,8 +119,21 @@ impl Catalog for ModelStore {
         Ok(self.with(|model, _| model.stats()))
     }
 
-    async fn dead_letters(&self, filter: LineFilter, page: Page) -> StoreResult<Vec<DeadLetter>> {
-        Ok(self.with(|model, _| model.dead_letters(&filter, page)))
+    async fn dead_letters(
+        &self,
+        filter: LineFilter,
+        after: Option<TaskId>,
+        limit: u32,
+    ) -> StoreResult<Vec<DeadLetter>> {
+        Ok(self.with(|model, _| model.dead_letters(&filter, after, limit)))
+    }
+
+    async fn flows(&self, name: Option<Arc<str>>) -> StoreResult<Vec<FlowView>> {
+        Ok(self.with(|model, _| model.flows(name.as_deref())))
+    }
+
+    async fn flow(&self, name: Arc<str>, version: Option<u32>) -> StoreResult<Option<FlowView>> {
+        Ok(self.with(|model, _| model.flow(&name, version)))
     }
 
     async fn limits(&self) -> StoreResult<Vec<LimitView>> {

@@ -1,24 +1,19 @@
 //! Taking jobs in.
 
-use super::{Job, Location, Model};
+use super::Model;
+use super::job::{Job, Task};
 use crate::verbs::Submitted;
-use orchestrator_core::{Counters, JobId, JobState, NewJob, Timestamp};
+use orchestrator_core::flow::Plan;
+use orchestrator_core::flow::run::Run;
+use orchestrator_core::{JobId, JobState, NewJob, Timestamp, Work};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 impl Model {
     /// Takes jobs in, one after the other.
     pub fn submit(&mut self, jobs: Vec<NewJob>, now: Timestamp) -> Vec<Submitted> {
-        let mut events = vec![];
-        let answers = jobs
-            .into_iter()
-            .map(|new| {
-                let answer = self.submit_one(new, now);
-                if let Submitted::Created { id, .. } = answer {
-                    events.extend(self.seq(id).map(|seq| self.at(seq).event()));
-                }
-                answer
-            })
-            .collect();
-        self.commit(events, now);
+        let answers = jobs.into_iter().map(|new| self.submit_one(new, now)).collect();
+        self.commit(now);
         answers
     }
 
@@ -26,13 +21,14 @@ impl Model {
         let key = new
             .key
             .as_ref()
-            .map(|key| (new.tenant.clone(), new.spec.handler.clone(), key.text.clone(), key.bucket(now)));
+            .map(|key| (new.tenant.clone(), new.work.key_scope(), key.text.clone(), key.bucket(now)));
         let holder = key.as_ref().and_then(|key| self.keys.get(key)).map(|seq| self.at(*seq));
-        let mut previous = None;
+        let mut previous = new.rerun_of.filter(|id| self.seq(*id).is_some());
         if let Some(job) = holder {
-            match job.job_state() {
+            let derived = new.key.as_ref().is_some_and(|key| key.derived);
+            match job.state() {
                 JobState::Failed | JobState::Cancelled | JobState::TimedOut => previous = Some(job.id),
-                state if job.payload.same_value(&new.payload) => {
+                state if derived || job.payload.same_value(&new.payload) => {
                     return Submitted::Existing { id: job.id, state };
                 }
                 _ => return Submitted::Conflict { id: job.id },
@@ -41,10 +37,17 @@ impl Model {
 
         let seq = self.jobs.last_key_value().map_or(1, |(last, _)| last + 1);
         let id = JobId::from_parts(now, u128::from(seq));
-        let due = new.run_at.filter(|at| *at > now);
         if let Some(key) = &key {
             self.keys.insert(key.clone(), seq);
         }
+        let header = matches!(new.work, Work::Flow(_)) || !new.after.is_empty();
+        let (plan, version) = match new.work {
+            Work::Flow(plan) => {
+                let version = self.register(&plan, now);
+                (plan, Some(version))
+            }
+            Work::Task { spec, limits } => (Arc::new(Plan::of_task(&spec, &limits)), None),
+        };
         let job = Job {
             id,
             tenant: new.tenant,
@@ -52,19 +55,47 @@ impl Model {
             created: now,
             priority: new.priority,
             previous,
-            spec: new.spec,
             payload: new.payload,
-            submitted_limits: new.limits.clone(),
-            limits: new.limits,
-            counters: Counters::default(),
-            checkpoint: None,
-            location: Location::Waiting { due: due.unwrap_or(now) },
-            history: vec![],
+            run_at: new.run_at,
+            version,
+            header,
+            run: Run::new(&plan, now),
+            waits_for: BTreeSet::new(),
+            output: None,
+            tasks: (0..plan.tasks().len() as u32).map(|index| (index, Task::default())).collect(),
+            plan,
         };
         self.jobs.insert(seq, job);
-        if due.is_none() {
-            self.enter_line(seq, now);
+        self.tell_job(seq, JobState::Pending);
+        match self.wait_for(seq, &new.after) {
+            Ok(()) if self.at(seq).run.waits > 0 => {}
+            Ok(()) => self.begin(seq, now),
+            Err(reason) => self.stop(seq, JobState::Cancelled, Some(reason), now),
         }
+        self.follow_up(seq, now);
         Submitted::Created { id, previous }
+    }
+
+    /// Lets a job wait for others, or says why it never can run.
+    fn wait_for(&mut self, seq: u64, after: &[JobId]) -> Result<(), String> {
+        let mut waits_for = BTreeSet::new();
+        for id in after {
+            let other = self.seq(*id).filter(|other| *other != seq);
+            let state = other.map(|other| self.at(other).state());
+            match (other, state) {
+                (_, Some(JobState::Completed)) => {}
+                (_, Some(state)) if state.is_terminal() => {
+                    return Err(format!("it was to run after job {id}, which is {state}"));
+                }
+                (Some(other), _) => {
+                    waits_for.insert(other);
+                }
+                (None, _) => return Err(format!("it was to run after job {id}, which does not exist")),
+            }
+        }
+        let job = self.at_mut(seq);
+        job.run.waits = waits_for.len() as u32;
+        job.waits_for = waits_for;
+        Ok(())
     }
 }

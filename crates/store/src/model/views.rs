@@ -1,10 +1,11 @@
-//! What the catalog shows of a model.
+//! What the catalog shows of jobs and tasks.
 
-use super::{Job, Location, Model};
+use super::Model;
+use super::job::{End, Job, Location, Task};
+use super::registry::flow_ref;
 use crate::views::*;
-use orchestrator_core::{JobId, LimitKey, TaskState, Timestamp};
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use orchestrator_core::{JobId, JobState, Json, LimitKey, TaskId, TaskState};
+use std::collections::BTreeMap;
 
 impl Model {
     /// One job.
@@ -12,142 +13,127 @@ impl Model {
         self.seq(id).map(|seq| self.view(self.at(seq), &self.running()))
     }
 
-    /// Jobs in order of submission.
+    /// One task.
+    pub fn task(&self, id: TaskId) -> Option<TaskView> {
+        let (seq, index) = self.find(id)?;
+        Some(self.task_view(self.at(seq), index, &self.running()))
+    }
+
+    /// The items of an expanded task, in order.
+    pub fn items(&self, group: TaskId, after: Option<u32>, limit: u32) -> Vec<TaskView> {
+        let Some(job) = self.seq(group.job).map(|seq| self.at(seq)) else { return vec![] };
+        let Some(items) = job.run.group(group.index) else { return vec![] };
+        let running = self.running();
+        (items.first..items.first + items.count)
+            .filter(|index| after.is_none_or(|after| *index > after))
+            .take(limit as usize)
+            .map(|index| self.task_view(job, index, &running))
+            .collect()
+    }
+
+    /// The ids that start with a text, newest first.
+    pub fn ids(&self, prefix: &str, limit: u32) -> Vec<JobId> {
+        let ids = self.jobs.values().rev().map(|job| job.id);
+        ids.filter(|id| id.to_string().starts_with(prefix)).take(limit as usize).collect()
+    }
+
+    /// Jobs in order of submission, or the newest first.
     pub fn list(&self, filter: &JobFilter, page: Page) -> Vec<JobView> {
         let running = self.running();
-        self.after(page)
-            .filter(|job| in_line(&filter.line, job))
-            .filter(|job| filter.state.is_none_or(|state| state == job.state()))
-            .take(page.limit as usize)
-            .map(|job| self.view(job, &running))
-            .collect()
-    }
-
-    /// The dead letters, oldest job first.
-    pub fn dead_letters(&self, filter: &LineFilter, page: Page) -> Vec<DeadLetter> {
-        self.after(page)
-            .filter(|job| in_line(filter, job))
-            .filter_map(dead_letter)
-            .take(page.limit as usize)
-            .collect()
-    }
-
-    /// Counts by line.
-    pub fn stats(&self) -> Stats {
-        let running = self.running();
-        let mut lines = BTreeMap::new();
-        for job in self.jobs.values() {
-            let line = lines.entry(job.line()).or_insert_with(|| empty(job));
-            match &job.location {
-                Location::InLine(_) => {
-                    let count =
-                        if self.has_slots(job, &running) { &mut line.ready } else { &mut line.parked };
-                    *count += 1;
-                    earliest(&mut line.oldest_queued, job.created);
-                }
-                Location::Waiting { .. } if job.counters.failures > 0 => line.retrying += 1,
-                Location::Waiting { .. } => line.scheduled += 1,
-                Location::Leased(lease) => {
-                    line.running += 1;
-                    earliest(&mut line.oldest_running, lease.started);
-                }
-                Location::Ended(end) => match end.state {
-                    TaskState::Completed => line.completed += 1,
-                    TaskState::Skipped => line.skipped += 1,
-                    TaskState::Cancelled => line.cancelled += 1,
-                    _ => {
-                        line.failed += 1;
-                        earliest(&mut line.oldest_failed, end.at);
-                    }
-                },
-            }
+        let mut jobs: Vec<(u64, &Job)> = self.jobs.iter().map(|(seq, job)| (*seq, job)).collect();
+        if filter.newest_first {
+            jobs.reverse();
         }
-        Stats { lines: lines.into_values().collect() }
-    }
-
-    /// Every limit rule and every key in use, in order.
-    pub fn limits(&self) -> Vec<LimitView> {
-        let running = self.running();
-        let keys: BTreeSet<&LimitKey> = self.rules.keys().chain(running.keys()).collect();
-        keys.into_iter()
-            .map(|key| LimitView {
-                key: key.clone(),
-                rule: self.rule(key),
-                origin: self.rules.get(key).map(|(_, origin)| *origin),
-                running: running.get(key).copied().unwrap_or(0),
-            })
+        if let Some(after) = page.after {
+            // Behind a job that does not exist there is nothing.
+            let after = self.seq(after);
+            jobs.retain(|(seq, _)| {
+                after.is_some_and(|after| if filter.newest_first { *seq < after } else { *seq > after })
+            });
+        }
+        jobs.into_iter()
+            .map(|(_, job)| self.view(job, &running))
+            .filter(|view| filter.takes(view))
+            .take(page.limit as usize)
             .collect()
-    }
-
-    /// The journal from after an entry.
-    pub fn journal(&self, after: i64, limit: u32) -> Vec<JournalEntry> {
-        self.journal.iter().filter(|entry| entry.n > after).take(limit as usize).cloned().collect()
-    }
-
-    fn after(&self, page: Page) -> impl Iterator<Item = &Job> {
-        let from = page.after.map_or(0, |id| u64::try_from(id.free_bits()).unwrap_or(u64::MAX));
-        self.jobs.range((Bound::Excluded(from), Bound::Unbounded)).map(|(_, job)| job)
     }
 
     fn view(&self, job: &Job, running: &BTreeMap<LimitKey, u32>) -> JobView {
-        let lease = job.lease();
-        let end = job.end();
-        let due = match job.location {
-            Location::Waiting { due } => Some(due),
-            _ => None,
-        };
+        let tasks: Vec<TaskView> =
+            (0..job.plan.tasks().len() as u32).map(|index| self.task_view(job, index, running)).collect();
+        let attempt = tasks.first().and_then(|task| task.started);
+        let defined = job.plan.output().is_some();
+        let output = if defined { job.output.clone() } else { JobView::output_of(&job.plan, &tasks) };
         JobView {
             id: job.id,
-            state: job.job_state(),
+            state: job.state(),
+            flow: job.version.map(|version| flow_ref(&job.plan, version)),
             tenant: job.tenant.clone(),
             key: job.key.as_ref().map(|(_, _, text, _)| text.clone()),
             created: job.created,
+            started: if job.header { job.run.started } else { attempt },
+            ended: job.run.ended,
+            deadline: job.run.times_out(),
             priority: job.priority,
             previous: job.previous,
-            spec: job.spec.clone(),
+            waits_for: job.waits_for.iter().map(|seq| self.at(*seq).id).collect(),
+            recoveries: job.run.recoveries,
+            max_recoveries: if job.header { job.plan.max_recoveries() } else { 0 },
+            reason: job.run.reason.clone(),
             payload: job.payload.clone(),
-            task: TaskView {
-                state: job.state(),
-                counters: job.counters,
-                limits: job.limits.clone(),
-                checkpoint: job.checkpoint.clone(),
-                worker: lease.map(|lease| lease.worker.clone()),
-                expires: lease.map(|lease| lease.expires),
-                due,
-                parked: job.spot().is_some() && !self.has_slots(job, running),
-                ended: end.map(|end| end.at),
-                output: end.and_then(|end| end.output.clone()),
-                dead: end.and_then(|end| end.dead.as_ref()).map(|(reason, _)| *reason),
-            },
-            history: job.history.clone(),
+            output: output.filter(|_| job.state() == JobState::Completed),
+            tasks,
+        }
+    }
+
+    fn task_view(&self, job: &Job, index: u32, running: &BTreeMap<LimitKey, u32>) -> TaskView {
+        let task = &job.tasks[&index];
+        let (lease, end) = (task.lease(), task.end());
+        TaskView {
+            index,
+            name: job.name(index),
+            spec: job.rules(index).spec.clone(),
+            state: task.state(),
+            counters: task.counters,
+            limits: task.limits.clone(),
+            input: job.input(index),
+            checkpoint: task.checkpoint.clone(),
+            worker: lease.map(|lease| lease.worker.clone()),
+            started: lease.map(|lease| lease.started),
+            expires: lease.map(|lease| lease.expires),
+            due: task.due(),
+            since: task.spot().map(|spot| spot.since),
+            parked: task.spot().is_some() && !self.has_slots(task, running),
+            held: matches!(task.location, Location::Held { .. }),
+            ended: end.map(|end| end.at),
+            output: end.and_then(|end| output(job, index, end)),
+            dead: end.and_then(|end| end.dead.as_ref()).map(|(reason, _)| *reason),
+            items: items(job, index),
+            usual: self.usual(job, index),
+            history: task.history.clone(),
         }
     }
 }
 
-fn in_line(filter: &LineFilter, job: &Job) -> bool {
-    filter.queue.as_ref().is_none_or(|queue| *queue == job.spec.queue)
-        && filter.handler.as_ref().is_none_or(|handler| *handler == job.spec.handler)
+/// The output of a task that has ended; of an expanded one, the list of its items' outputs.
+fn output(job: &Job, index: u32, end: &End) -> Option<Json> {
+    let is_group = (index as usize) < job.plan.tasks().len() && job.rules(index).each.is_some();
+    if !is_group {
+        return end.output.clone();
+    }
+    let items = job.run.group(index).map_or(0..0, |group| group.first..group.first + group.count);
+    let outputs = items.map(|index| job.tasks[&index].end().and_then(|end| end.output.clone()));
+    (end.state == TaskState::Completed).then(|| TaskView::output_of_items(outputs))
 }
 
-fn dead_letter(job: &Job) -> Option<DeadLetter> {
-    let end = job.end()?;
-    let (reason, message) = end.dead.clone()?;
-    Some(DeadLetter {
-        job: job.id,
-        key: job.key.as_ref().map(|(_, _, text, _)| text.clone()),
-        queue: job.spec.queue.clone(),
-        handler: job.spec.handler.clone(),
-        reason,
-        at: end.at,
-        counters: job.counters,
-        message,
+fn items(job: &Job, index: u32) -> Option<ItemsView> {
+    let group = job.run.group(index)?;
+    let runs = |(index, task): &(&u32, &Task)| group.has(**index) && task.lease().is_some();
+    Some(ItemsView {
+        first: group.first,
+        count: group.count,
+        ended: group.ended,
+        failed: group.failed,
+        running: job.tasks.iter().filter(runs).count() as u32,
     })
-}
-
-fn empty(job: &Job) -> LineStats {
-    LineStats::new(job.spec.queue.clone(), job.spec.handler.clone())
-}
-
-fn earliest(oldest: &mut Option<Timestamp>, at: Timestamp) {
-    *oldest = Some(oldest.map_or(at, |old| old.min(at)));
 }

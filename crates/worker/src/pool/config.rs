@@ -6,6 +6,9 @@ use orchestrator_store::{Held, Settled};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The largest output of an attempt, where nothing else is said.
+pub const DEFAULT_MAX_OUTPUT: usize = 1 << 20;
+
 /// How a pool works.
 #[derive(Clone)]
 pub struct PoolConfig {
@@ -23,6 +26,11 @@ pub struct PoolConfig {
     pub grace: Millis,
     /// How long a handler may still run after its token fired, to clean up, before it is dropped.
     pub cancel_grace: Millis,
+    /// How often the source is asked whether leases were taken away, so that cancelled work really stops. What
+    /// this process itself takes away is known at once.
+    pub watch: Millis,
+    /// The largest output, and the largest checkpoint, of an attempt, in bytes. More is a final failure.
+    pub max_output: usize,
     /// How many tasks are leased ahead of the workers.
     pub prefetch: Prefetch,
     /// Called for every outcome that the source answered, in the task that hands them in: keep it short.
@@ -42,6 +50,8 @@ impl PoolConfig {
             heartbeat: Millis::secs(30),
             grace: Millis::secs(30),
             cancel_grace: Millis::secs(2),
+            watch: Millis::secs(1),
+            max_output: DEFAULT_MAX_OUTPUT,
             prefetch: Prefetch::default(),
             on_settled: None,
             rng: fastrand::Rng::new(),

@@ -3,10 +3,8 @@
 use super::Shared;
 use super::backoff::Backoff;
 use orchestrator_core::Millis;
-use orchestrator_store::{Beat, Held};
-use std::collections::HashSet;
+use orchestrator_store::Beat;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -26,22 +24,14 @@ pub(super) async fn run(shared: Arc<Shared>, rng: fastrand::Rng) {
         match shared.source.extend(held.clone(), config.lease_ttl).await {
             Ok(beats) => {
                 backoff.reset();
-                drop_lost(&shared, &held, &beats);
+                let lost = held.iter().zip(&beats).filter(|(_, beat)| **beat == Beat::Lost);
+                shared.drop_lost(lost.map(|(held, _)| *held).collect());
             }
             Err(error) => {
                 pause = backoff.pause().min(every);
                 tracing::warn!(%error, ?pause, leases = held.len(), "cannot prolong leases, trying again");
             }
         }
-    }
-}
-
-fn drop_lost(shared: &Shared, held: &[Held], beats: &[Beat]) {
-    let lost: HashSet<Held> =
-        held.iter().zip(beats).filter(|(_, beat)| **beat == Beat::Lost).map(|(held, _)| *held).collect();
-    if !lost.is_empty() {
-        let unstarted = shared.slots.lose(&lost);
-        shared.counters.lost.fetch_add(unstarted as u64, Relaxed);
     }
 }
 

@@ -4,6 +4,7 @@
 //!   source.lease ─▶ dispatcher ─▶ buffer ─▶ workers ─▶ settler ─▶ source.settle
 //!                       ▲   (bounded by room)  │   (bounded channel)
 //!                       └──── room is made ◀───┘        heartbeat ─▶ source.extend
+//!                                                       watch     ─▶ source.lost
 //! ```
 //!
 //! The dispatcher leases only what there is room for; a worker keeps its slot until its outcome is
@@ -11,6 +12,7 @@
 //! across an await and no task is spawned per attempt.
 
 mod backoff;
+mod bounds;
 mod config;
 mod dispatcher;
 mod heartbeat;
@@ -20,8 +22,9 @@ mod settler;
 mod shutdown;
 mod slots;
 mod stats;
+mod watch;
 
-pub use config::{OnSettled, PoolConfig, Prefetch, Report};
+pub use config::{DEFAULT_MAX_OUTPUT, OnSettled, PoolConfig, Prefetch, Report};
 pub use shutdown::Summary;
 pub use stats::Stats;
 
@@ -30,7 +33,8 @@ use crate::source::WorkSource;
 use orchestrator_core::{LimitKey, Millis};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
+use tokio::sync::watch::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -57,8 +61,8 @@ impl Shared {
 /// A running pool. Dropped without [`Pool::shutdown`] it stops in the background, without grace.
 pub struct Pool {
     shared: Arc<Shared>,
-    deadline: watch::Sender<Option<Instant>>,
-    summary: watch::Receiver<Option<Summary>>,
+    deadline: Sender<Option<Instant>>,
+    summary: Receiver<Option<Summary>>,
 }
 
 impl Pool {
@@ -83,16 +87,18 @@ impl Pool {
         }
         let spawn_settler = tokio::spawn(settler::run(shared.clone(), inbox, rng.fork()));
         let spawn_heartbeat = tokio::spawn(heartbeat::run(shared.clone(), rng.fork()));
-        let (deadline, deadline_seen) = watch::channel(None);
+        let spawn_watch = tokio::spawn(watch::run(shared.clone(), rng.fork()));
+        let (deadline, deadline_seen) = channel(None);
         let crew = shutdown::Crew {
             shared: shared.clone(),
             members,
             settler: AbortOnDropHandle::new(spawn_settler),
             heartbeat: AbortOnDropHandle::new(spawn_heartbeat),
+            watch: AbortOnDropHandle::new(spawn_watch),
             done,
             deadline: deadline_seen,
         };
-        let (tell, summary) = watch::channel(None);
+        let (tell, summary) = channel(None);
         tokio::spawn(async move {
             let summary = crew.supervise().await;
             tell.send_replace(Some(summary));

@@ -1,6 +1,7 @@
 //! Runs attempts, one after another: the handler, its time limit, its token and its panics.
 
 use super::Shared;
+use super::bounds::bounded;
 use super::settler::{About, Done};
 use super::slots::{Stop, Taken};
 use crate::handler::{Handler, Work};
@@ -50,7 +51,7 @@ async fn attempt(shared: &Shared, worker: usize, taken: Taken) -> Option<Outcome
         Ok(Some(Outcome::Lost)) => {
             Some(defect("the handler answered \"lost\", which only a store may say".to_owned()))
         }
-        Ok(outcome) => outcome,
+        Ok(outcome) => outcome.map(|outcome| bounded(outcome, shared.config.max_output)),
         Err(panic) => Some(defect(format!("the handler panicked: {}", panic_message(&*panic)))),
     }
 }

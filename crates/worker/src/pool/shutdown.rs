@@ -37,6 +37,7 @@ pub(super) struct Crew {
     pub members: JoinSet<()>,
     pub settler: AbortOnDropHandle<()>,
     pub heartbeat: AbortOnDropHandle<()>,
+    pub watch: AbortOnDropHandle<()>,
     pub done: mpsc::Sender<Done>,
     /// When the grace is over, once somebody asked for the end.
     pub deadline: watch::Receiver<Option<Instant>>,
@@ -45,7 +46,7 @@ pub(super) struct Crew {
 impl Crew {
     /// Waits for the word to stop, and carries it out.
     pub async fn supervise(self) -> Summary {
-        let Crew { shared, mut members, settler, heartbeat, done, mut deadline } = self;
+        let Crew { shared, mut members, settler, heartbeat, watch, done, mut deadline } = self;
         // An error means that the pool was dropped; that is a word, too.
         let _ = deadline.wait_for(Option::is_some).await;
         let before = shared.stats();
@@ -64,7 +65,7 @@ impl Crew {
                 tracing::error!("the source did not take the last outcomes; their leases will run out");
             }
         }
-        drop(heartbeat);
+        drop((heartbeat, watch));
         summary(before, shared.stats())
     }
 }

@@ -100,9 +100,33 @@ async fn output_that_is_not_json_is_a_defect() {
         let failure = failed(sh(script).await);
         assert_eq!(failure.class, ErrorClass::Defect, "{script}: {failure}");
     }
-    assert!(failed(sh("echo hello there").await).message.ends_with("not one JSON document: hello there"));
+    let words = failed(sh("echo hello there").await).message;
+    assert!(words.starts_with("sh wrote something that is not one JSON document (expected value"), "{words}");
+    assert!(words.contains("\"parse\": \"text\"") && words.ends_with("): hello there"), "{words}");
+    let bytes = failed(sh("printf 'a\\033[31m\\377z'").await).message;
+    assert!(bytes.contains("byte 7 is not UTF-8") && bytes.ends_with(": a\u{fffd}[31m\u{fffd}z"), "{bytes}");
     let long = failed(sh("head -c 9000 /dev/zero | tr '\\0' x").await);
     assert!(long.message.len() < 400, "{long}");
+}
+
+#[tokio::test]
+async fn any_output_is_a_result_where_text_was_asked_for() {
+    let text = |script: &str| run(json!({"run": ["sh", "-c", script], "parse": "text"}));
+    for (script, stdout) in [
+        ("echo hello there", "hello there"),
+        ("printf '  two\\nlines\\r\\n\\n'", "  two\nlines"),
+        ("echo '{\"a\": 1}'", "{\"a\": 1}"),
+        ("printf 'a\\377z'", "a\u{fffd}z"),
+        ("true", ""),
+    ] {
+        let output = completed(text(script).await).value();
+        assert_eq!(output, json!({"stdout": stdout, "exit": 0}), "{script}");
+    }
+    let skipped = Outcome::Skipped(json!({"exit": 3, "stdout": "seen"}).into());
+    assert_eq!(text("echo seen; exit 3").await, skipped);
+    assert_eq!(failed(text("echo no; exit 1").await).class, ErrorClass::Permanent);
+    let as_json = run(json!({"run": ["echo", "[1, 2]"], "parse": "json"})).await;
+    assert_eq!(completed(as_json).as_str(), "[1, 2]");
 }
 
 #[tokio::test]
@@ -164,6 +188,7 @@ async fn bad_payloads_are_refused() {
             (json!({"run": ["ls"], "env": {"A": 1}}), &["payload.env"]),
             (json!({"run": ["ls"], "cwd": ""}), &["payload.cwd"]),
             (json!({"run": ["ls"], "timeout": 0}), &["payload.timeout"]),
+            (json!({"run": ["ls"], "parse": "yaml"}), &["payload.parse"]),
             (json!({"run": ["ls"], "exit": [0]}), &["payload.exit"]),
             (json!({"run": ["ls"], "exit": {"done": [256]}}), &["payload.exit.done"]),
             (json!({"run": ["ls"], "exit": {"fine": [1]}}), &["payload.exit.fine"]),

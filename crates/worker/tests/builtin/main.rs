@@ -45,6 +45,8 @@ fn work(payload: Value) -> Work {
     Work {
         leased: Leased {
             task,
+            name: "main".into(),
+            flow: None,
             counters: Counters { attempt: 1, ..Counters::default() },
             spec: Arc::new(TaskSpec::new("test")),
             tenant: "default".into(),

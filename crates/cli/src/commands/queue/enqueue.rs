@@ -199,9 +199,10 @@ fn as_json(answer: &Submitted, job: Option<&JobView>) -> Value {
     };
     let mut value = json!({ "result": result, "job": answer.id(), "state": job.map_or(state, |job| job.state), "previous": previous });
     if let Some(job) = job {
-        value["failures"] = json!(job.task.counters.failures);
-        value["output"] = json!(job.task.output);
-        value["error"] = json!(job.history.last().map(|attempt| &attempt.message));
+        let task = job.task();
+        value["failures"] = json!(task.counters.failures);
+        value["output"] = json!(task.output);
+        value["error"] = json!(task.history.last().map(|attempt| &attempt.message));
     }
     value
 }
@@ -217,7 +218,7 @@ async fn wait_for(engine: &Engine, id: JobId, longest: Option<Millis>) -> CliRes
         Ok(Waited::TimedOut(job)) => Err(CliError::new(
             Exit::TimedOut,
             "wait_timed_out",
-            format!("the job has not ended: it is {}", job.task.state),
+            format!("the job has not ended: it is {}", job.task().state),
         )
         .at(format!("job {id}"))
         .hint("it goes on without you; `orchestrator queue run` must be at work")),
@@ -232,8 +233,8 @@ async fn wait_for(engine: &Engine, id: JobId, longest: Option<Millis>) -> CliRes
 fn tell_end(out: Output, answer: &Submitted, job: &JobView) -> CliResult {
     let well = job.state == JobState::Completed;
     if out.is_table() {
-        let word = out.paint(if well { Paint::Green } else { Paint::Red }, job.task.state.as_str());
-        let detail = match (&job.task.output, job.history.last()) {
+        let word = out.paint(if well { Paint::Green } else { Paint::Red }, job.task().state.as_str());
+        let detail = match (&job.task().output, job.task().history.last()) {
             (Some(output), _) if well && output.as_str() != "null" => format!(" {output}"),
             (_, Some(attempt)) if !well => format!(": {}", attempt.message),
             _ => String::new(),

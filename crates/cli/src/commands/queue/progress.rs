@@ -88,7 +88,7 @@ impl Snapshot {
         self.retrying += line.retrying;
         self.in_progress += line.running;
         self.scheduled += line.scheduled;
-        self.ended_ever += line.completed + line.skipped + line.failed + line.cancelled;
+        self.ended_ever += line.completed + line.skipped + line.failed + line.cancelled + line.timed_out;
         self.failed_ever += line.failed;
     }
 

@@ -102,7 +102,7 @@ fn failed_job(outcome: &Outcome) -> Option<FailedJob> {
 
 fn event(outcome: &Outcome) -> Value {
     let (state, due, dead) = match outcome.settled {
-        Settled::Applied { state, due, dead } => (state.as_str(), due, dead),
+        Settled::Applied { state, due, dead, .. } => (state.as_str(), due, dead),
         Settled::Stale => ("stale", None, None),
     };
     json!({

@@ -7,7 +7,7 @@ use crate::output::{columns, count};
 use crate::session::{Missing, Session};
 use clap::Args;
 use orchestrator_core::DeadReason;
-use orchestrator_store::{Catalog, Command, Controlled, DeadLetter, LineFilter, Page, Store};
+use orchestrator_store::{Catalog, Command, Controlled, DeadLetter, LineFilter, Store};
 use serde_json::json;
 
 /// Dead letters are read and retried in pages of this length.
@@ -66,11 +66,11 @@ pub async fn run(args: RetryFailedArgs, globals: &Globals) -> CliResult {
         handler: args.handler.as_deref().map(Into::into),
     };
     let mut tally = Tally::default();
-    let mut page = Page { after: None, limit: PAGE };
+    let mut after = None;
     loop {
-        let letters = store.dead_letters(filter.clone(), page).await?;
+        let letters = store.dead_letters(filter.clone(), after, PAGE).await?;
         let Some(last) = letters.last() else { break };
-        page.after = Some(last.job);
+        after = Some(last.task);
         let left = args.limit.map_or(u64::MAX, |limit| limit - tally.chosen());
         let chosen =
             letters.into_iter().filter(|letter| args.reason.is_none_or(|reason| letter.reason == reason));
@@ -91,7 +91,9 @@ pub async fn run(args: RetryFailedArgs, globals: &Globals) -> CliResult {
 }
 
 async fn retry(store: &dyn Store, letters: &[DeadLetter], tally: &mut Tally) -> CliResult<()> {
-    let commands: Vec<_> = letters.iter().map(|letter| Command::Retry(letter.job)).collect();
+    // What failed in one job is taken up together.
+    let mut commands: Vec<_> = letters.iter().map(|letter| Command::Retry(letter.task.job)).collect();
+    commands.dedup();
     if commands.is_empty() {
         return Ok(());
     }
@@ -103,7 +105,10 @@ async fn retry(store: &dyn Store, letters: &[DeadLetter], tally: &mut Tally) -> 
             Controlled::Done(_) => tally.retried += 1,
             Controlled::Superseded(_) => tally.superseded += 1,
             // Somebody else retried or removed it in this moment.
-            Controlled::Refused(_) | Controlled::NotFound => tally.gone += 1,
+            Controlled::Refused(_)
+            | Controlled::NotFound
+            | Controlled::NoSuchTask
+            | Controlled::NoRecovery(_) => tally.gone += 1,
         }
     }
     Ok(())

@@ -7,14 +7,12 @@ use super::watch::Watch;
 use crate::error::CliResult;
 use crate::session::Session;
 use crate::signals::{Signal, Signals};
-use orchestrator_core::{Millis, WorkerId};
-use orchestrator_store::{LimitChange, LineStats, RuleOrigin, Store};
+use crate::workers;
+use orchestrator_store::LineStats;
 use orchestrator_store_sqlite::SqliteStore;
-use orchestrator_worker::pool::Summary;
 use orchestrator_worker::{Pool, PoolConfig, Registry};
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 /// What to run.
 pub struct Plan {
@@ -50,7 +48,7 @@ impl Lines {
 pub async fn serve(session: &Session, store: Arc<SqliteStore>, plan: Plan) -> CliResult<(Report, Ended)> {
     let mut signals = Signals::listen()?;
     let registry = session.registry();
-    write_limits(session, &*store).await?;
+    workers::write_limits(session, &*store).await?;
     let lines = Lines { queues: plan.queues.clone(), registry: registry.clone() };
     let first = Snapshot::take(&*store, &lines, None).await?;
     let started = Instant::now();
@@ -73,7 +71,8 @@ pub async fn serve(session: &Session, store: Arc<SqliteStore>, plan: Plan) -> Cl
             session.config.queue.grace
         ));
     }
-    let stopped = stop(&pool, session.config.queue.grace, &mut signals, &view).await;
+    let stopped =
+        workers::stop(&pool, session.config.queue.grace, &mut signals, |text| view.note(text)).await;
     view.finish();
     sweeper.stop().await;
     settlements.flush()?;
@@ -81,20 +80,6 @@ pub async fn serve(session: &Session, store: Arc<SqliteStore>, plan: Plan) -> Cl
     let last = Snapshot::take(&*store, &lines, Some(&first)).await?;
     let report = Report::new(ended, started.elapsed(), &pool.stats(), stopped, &last, settlements);
     Ok((report, ended))
-}
-
-/// Writes the rules of the configuration and strikes those of an earlier one. What an operator set
-/// stays as it is.
-async fn write_limits(session: &Session, store: &dyn Store) -> CliResult<()> {
-    let rules = session.config.limit_rules();
-    let written = store.limits().await?;
-    let stale = written
-        .into_iter()
-        .filter(|view| view.origin == Some(RuleOrigin::Config) && !rules.contains_key(&view.key));
-    let strikes = stale.map(|view| (view.key, None));
-    let changes = rules.iter().map(|(key, rule)| (key.clone(), Some(*rule))).chain(strikes);
-    let changes = changes.map(|(key, rule)| LimitChange { key, rule, origin: RuleOrigin::Config });
-    Ok(store.set_limits(changes.collect()).await?)
 }
 
 fn pool_config(session: &Session, plan: &Plan, settlements: &Settlements) -> PoolConfig {
@@ -105,27 +90,8 @@ fn pool_config(session: &Session, plan: &Plan, settlements: &Settlements) -> Poo
         lease_ttl: queue.lease_ttl,
         heartbeat: queue.heartbeat,
         grace: queue.grace,
-        // Longer than the `command` handler gives a program between the request to end and its kill.
-        cancel_grace: Millis::secs(6),
+        cancel_grace: workers::CANCEL_GRACE,
         on_settled: Some(settlements.listener()),
-        ..PoolConfig::new(WorkerId::new(worker_name()))
+        ..PoolConfig::new(workers::name())
     }
-}
-
-/// A name that no other process has, on this machine or another.
-fn worker_name() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = if host.trim().is_empty() { "local" } else { host.trim() };
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("{host}-{}-{:x}", std::process::id(), since.as_millis())
-}
-
-/// Stops the pool: with grace, or at once on another signal.
-async fn stop(pool: &Pool, grace: Millis, signals: &mut Signals, view: &View) -> Summary {
-    let mut stopping = pin!(pool.shutdown(grace));
-    tokio::select! {
-        summary = &mut stopping => return summary,
-        _ = signals.next() => view.note("stopping at once: what runs is given back"),
-    }
-    pool.shutdown(Millis(0)).await
 }

@@ -41,6 +41,8 @@ pub struct Counts {
     skipped: u64,
     error: u64,
     cancelled: u64,
+    timed_out: u64,
+    paused: u64,
     /// Ages in seconds.
     oldest_queued: Option<f64>,
     oldest_in_progress: Option<f64>,
@@ -73,6 +75,8 @@ impl Counts {
             sum.skipped += line.skipped;
             sum.error += line.failed;
             sum.cancelled += line.cancelled;
+            sum.timed_out += line.timed_out;
+            sum.paused += line.paused;
             older(&mut sum.oldest_queued, line.oldest_queued);
             older(&mut sum.oldest_in_progress, line.oldest_running);
             older(&mut sum.oldest_error, line.oldest_failed);
@@ -131,11 +135,13 @@ fn state_table(counts: &Counts, paint: impl Fn(Paint, &str) -> String) -> String
         ("  parked", counts.parked, shown(None), false, "→ orchestrator limits list"),
         ("scheduled", counts.scheduled, shown(None), false, ""),
         ("retrying", counts.retrying, shown(None), false, ""),
+        ("paused", counts.paused, shown(None), false, "→ orchestrator jobs list --status paused"),
         ("in_progress", counts.in_progress, shown(counts.oldest_in_progress), true, ""),
         ("done", counts.done, shown(None), true, ""),
         ("skipped", counts.skipped, shown(None), true, ""),
         ("error", counts.error, shown(counts.oldest_error), true, "→ orchestrator queue retry-failed"),
         ("cancelled", counts.cancelled, shown(None), false, ""),
+        ("timed_out", counts.timed_out, shown(None), false, ""),
     ];
     let rows = rows.into_iter().filter(|(_, n, _, always, _)| *always || *n > 0).map(
         |(state, n, oldest, _, hint)| {

@@ -5,9 +5,11 @@
 //! store, [`heal`] runs what was left lying to its end. Both need a store whose clock moves by itself.
 
 mod check;
+mod heal;
 mod work;
 
-pub use check::{check, heal};
+pub use check::check;
+pub use heal::heal;
 pub use work::work_until_killed;
 
 use super::world::ask_for;
@@ -33,25 +35,27 @@ impl fmt::Display for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Told::Submitted(n, id) => write!(f, "submitted {n} {id}"),
-            Told::Leased(held) => write!(f, "leased {} {}", held.task.job, held.attempt),
-            Told::Settled(held, state) => write!(f, "settled {} {} {state}", held.task.job, held.attempt),
-            Told::Stale(held) => write!(f, "stale {} {}", held.task.job, held.attempt),
+            Told::Leased(held) => write!(f, "leased {} {}", held.task, held.attempt),
+            Told::Settled(held, state) => write!(f, "settled {} {} {state}", held.task, held.attempt),
+            Told::Stale(held) => write!(f, "stale {} {}", held.task, held.attempt),
         }
     }
 }
 
 impl Told {
     fn read(line: &str) -> Option<Told> {
-        let held = |job: &str, attempt: &str| {
-            Some(Held { task: TaskId::only(job.parse().ok()?), attempt: attempt.parse().ok()? })
+        let held = |task: &str, attempt: &str| {
+            let (job, index) = task.split_once('/')?;
+            let task = TaskId { job: job.parse().ok()?, index: index.parse().ok()? };
+            Some(Held { task, attempt: attempt.parse().ok()? })
         };
         match *line.split(' ').collect::<Vec<_>>() {
             ["submitted", n, id] => Some(Told::Submitted(n.parse().ok()?, id.parse().ok()?)),
-            ["leased", job, attempt] => held(job, attempt).map(Told::Leased),
-            ["settled", job, attempt, state] => {
-                Some(Told::Settled(held(job, attempt)?, TaskState::from_word(state)?))
+            ["leased", task, attempt] => held(task, attempt).map(Told::Leased),
+            ["settled", task, attempt, state] => {
+                Some(Told::Settled(held(task, attempt)?, TaskState::from_word(state)?))
             }
-            ["stale", job, attempt] => held(job, attempt).map(Told::Stale),
+            ["stale", task, attempt] => held(task, attempt).map(Told::Stale),
             _ => None,
         }
     }
@@ -100,6 +104,7 @@ mod tests {
         for word in ["submitted", "leased", "settled"] {
             assert!(log.iter().any(|line| line.starts_with(word)), "nothing was {word}");
         }
+        assert!(log.iter().any(|line| line.contains("/2 ")), "no flow got far");
         check(&*store, &log).await;
         heal(&*store).await;
         check(&*store, &log).await;
@@ -110,13 +115,15 @@ mod tests {
         let (store, log) = killed_after(300).await;
         let lost = JobId::from_parts(Timestamp::from_millis(1), 1);
         let leased = log.iter().find_map(|line| line.strip_prefix("leased ")).expect("some were leased");
-        let held = |attempt| format!("{} {attempt}", leased.split(' ').next().expect("an id"));
+        let (task, _) = leased.split_once(' ').expect("a task and its attempt");
+        let (job, _) = task.split_once('/').expect("a job and an index");
         for claim in [
             format!("submitted 1 {lost}"),
-            format!("submitted 1000000 {}", leased.split(' ').next().expect("an id")),
-            format!("leased {}", held(99)),
-            format!("settled {} timed_out", held(1)),
-            format!("stale {}", held(99)),
+            format!("submitted 1000000 {job}"),
+            format!("leased {task} 99"),
+            format!("settled {task} 1 timed_out"),
+            format!("stale {task} 99"),
+            format!("leased {job}/77 1"),
             "something else".to_owned(),
         ] {
             let (store, told) = (store.clone(), vec![claim.clone()]);

@@ -4,6 +4,8 @@ use super::{CAP, HANDLER, Told, ask, payload};
 use crate::conformance::world::{done, failed, json, key, limits};
 use crate::contract::Store;
 use crate::verbs::*;
+use orchestrator_core::flow::def::BackoffDef;
+use orchestrator_core::flow::{Flow, Plan, Task};
 use orchestrator_core::outcome::Leg;
 use orchestrator_core::{
     ErrorClass, Key, LimitRule, Millis, NewJob, Outcome, RetryPolicy, TaskSpec, WorkerId,
@@ -24,7 +26,7 @@ pub async fn work_until_killed(store: &dyn Store, seed: u64, tell: &mut (dyn FnM
     let tell = Mutex::new(tell);
     let hand = |n: u64| {
         let rng = fastrand::Rng::with_seed(seed.wrapping_mul(4) + n);
-        Hand { store, tell: &tell, rng, held: vec![] }.work()
+        Hand { store, tell: &tell, rng, held: vec![], flows: [chain(), fan_out()].map(Arc::new) }.work()
     };
     tokio::join!(hand(0), hand(1), hand(2), hand(3));
 }
@@ -35,6 +37,7 @@ struct Hand<'a, 'b> {
     tell: &'a Mutex<&'b mut (dyn FnMut(String) + Send)>,
     rng: fastrand::Rng,
     held: Vec<Held>,
+    flows: [Arc<Plan>; 2],
 }
 
 impl Hand<'_, '_> {
@@ -69,13 +72,12 @@ impl Hand<'_, '_> {
     }
 
     fn job(&mut self, n: u32) -> NewJob {
-        let retry =
-            RetryPolicy { max_retries: 2, initial: Millis(1), max: Millis(4), ..RetryPolicy::default() };
-        let spec = TaskSpec { max_crashes: u32::MAX, ..TaskSpec::new(HANDLER).with_retry(retry) };
-        let mut job = NewJob::with_spec(Arc::new(spec)).key(Key::new(n.to_string())).payload(payload(n));
-        if n.is_multiple_of(3) {
-            job = job.limits(limits(&[CAP.0]));
-        }
+        let job = match n % 3 {
+            0 => NewJob::with_spec(Arc::new(spec())).limits(limits(&[CAP.0])),
+            1 => NewJob::with_spec(Arc::new(spec())),
+            _ => NewJob::of_flow(self.flows[(n / 3 % 2) as usize].clone()),
+        };
+        let mut job = job.key(Key::new(n.to_string())).payload(payload(n));
         if self.rng.u8(0..5) == 0 {
             job = job.run_at(self.store.now() + Millis(3));
         }
@@ -119,4 +121,31 @@ impl Hand<'_, '_> {
             self.tell(Told::Settled(held, state));
         }
     }
+}
+
+fn spec() -> TaskSpec {
+    let retry = RetryPolicy { max_retries: 2, initial: Millis(1), max: Millis(4), ..RetryPolicy::default() };
+    TaskSpec { max_crashes: u32::MAX, ..TaskSpec::new(HANDLER).with_retry(retry) }
+}
+
+/// A task that is run as those of queues are.
+fn task(name: &str) -> Task {
+    let backoff = BackoffDef { initial: Some(Millis(1)), max: Some(Millis(4)), ..BackoffDef::default() };
+    Task::new(name, HANDLER).retries(2).backoff(backoff).max_crashes(u32::MAX)
+}
+
+/// Three tasks, one after the other.
+fn chain() -> Plan {
+    let second =
+        task("second").needs(["first"]).with(serde_json::json!({"after": "{{ tasks.first.output }}"}));
+    let flow = Flow::new("chain").task(task("first")).task(second).task(task("third").needs(["second"]));
+    flow.plan().expect("a sound flow")
+}
+
+/// Four items, two at once, and one task that joins them, under the limit.
+fn fan_out() -> Plan {
+    let items = task("items").for_each(serde_json::json!([1, 2, 3, 4])).concurrency(2);
+    let (kind, name) = CAP.0.split_once(':').expect("a limit key");
+    let join = task("join").needs(["items"]).limit(kind, name);
+    Flow::new("fan-out").task(items).task(join).plan().expect("a sound flow")
 }

@@ -52,10 +52,14 @@ pub(super) async fn stats_know_the_oldest(world: &World) {
 }
 
 /// Reads page after page.
-async fn pages<T>(size: u32, id: impl Fn(&T) -> JobId, read: impl AsyncFn(Page) -> Vec<T>) -> Vec<JobId> {
+async fn pages<T, I: Copy>(
+    size: u32,
+    id: impl Fn(&T) -> I,
+    read: impl AsyncFn(Option<I>) -> Vec<T>,
+) -> Vec<I> {
     let mut seen = vec![];
     loop {
-        let page = read(Page { after: seen.last().copied(), limit: size }).await;
+        let page = read(seen.last().copied()).await;
         assert!(page.len() <= size as usize, "a page of {} for a limit of {size}", page.len());
         if page.is_empty() {
             return seen;
@@ -81,24 +85,28 @@ pub(super) async fn lists_page_and_filter(world: &World) {
     world.complete(&leased[0]).await;
 
     let list = async |filter: JobFilter, size| {
-        let read = async |page| world.store.list(filter.clone(), page).await.unwrap();
+        let read = async |after| world.store.list(filter.clone(), Page { after, limit: size }).await.unwrap();
         pages(size, |job| job.id, read).await
     };
     let pick = |numbers: &[usize]| numbers.iter().map(|n| ids[*n]).collect::<Vec<_>>();
     for size in [1, 5, 12, 100] {
         assert_eq!(list(JobFilter::default(), size).await, ids, "in order of submission, pages of {size}");
-        let filter = JobFilter { line: line(Some("q"), None), state: None };
+        let filter = JobFilter { line: line(Some("q"), None), ..JobFilter::default() };
         assert_eq!(list(filter, size).await, pick(&[2, 3, 6, 7, 10, 11]));
-        let filter = JobFilter { line: line(Some("q"), Some("b")), state: None };
+        let filter = JobFilter { line: line(Some("q"), Some("b")), ..JobFilter::default() };
         assert_eq!(list(filter, size).await, pick(&[3, 7, 11]));
-        let filter = JobFilter { line: line(None, Some("work")), state: Some(TaskState::Queued) };
+        let filter = JobFilter {
+            line: line(None, Some("work")),
+            task: Some(TaskState::Queued),
+            ..JobFilter::default()
+        };
         assert_eq!(list(filter, size).await, pick(&[2, 6, 8, 10]));
     }
     for (state, expected) in
         [(TaskState::Running, pick(&[4])), (TaskState::Completed, pick(&[0])), (TaskState::Failed, vec![])]
     {
         assert_eq!(
-            list(JobFilter { line: LineFilter::default(), state: Some(state) }, 5).await,
+            list(JobFilter { task: Some(state), ..JobFilter::default() }, 5).await,
             expected,
             "{state}"
         );
@@ -120,8 +128,9 @@ pub(super) async fn dead_letters_page_and_filter(world: &World) {
         world.fail(attempt).await;
     }
     let list = async |filter: LineFilter, size| {
-        let read = async |page| world.store.dead_letters(filter.clone(), page).await.unwrap();
-        pages(size, |dead| dead.job, read).await
+        let read = async |after| world.store.dead_letters(filter.clone(), after, size).await.unwrap();
+        let tasks = pages(size, |dead| dead.task, read).await;
+        tasks.into_iter().map(|task| task.job).collect::<Vec<_>>()
     };
     for size in [1, 2, 100] {
         assert_eq!(list(LineFilter::default(), size).await, ids, "by job, not by when they failed");

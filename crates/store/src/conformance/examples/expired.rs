@@ -27,13 +27,16 @@ pub(super) async fn a_vanished_worker(world: &World) {
     let leased = world.lease_one().await;
     world.advance(TTL);
     let swept = world.sweep(9).await;
-    let requeued = Settled::Applied { state: TaskState::Queued, due: None, dead: None };
+    let requeued = Settled::Applied { state: TaskState::Queued, due: None, dead: None, job_ended: false };
     assert_eq!((swept.ended, swept.more), (vec![(leased.held(), requeued)], false));
     let view = world.job(id).await;
-    assert_eq!(view.task.counters, Counters { attempt: 1, failures: 0, crashes: 1 });
+    assert_eq!(view.task().counters, Counters { attempt: 1, failures: 0, crashes: 1 });
     let message = "the worker vanished: its lease ran out".to_owned();
-    assert_eq!(view.history, [AttemptRecord { attempt: 1, at: START + TTL, how: AttemptEnd::Lost, message }]);
-    assert_eq!((view.task.worker, world.running("host:a").await), (None, 0));
+    assert_eq!(
+        view.task().history,
+        [AttemptRecord { attempt: 1, at: START + TTL, how: AttemptEnd::Lost, message }]
+    );
+    assert_eq!((&view.task().worker, world.running("host:a").await), (&None, 0));
     assert_eq!(world.lease_one().await.counters.attempt, 2);
 }
 
@@ -44,12 +47,12 @@ pub(super) async fn a_slow_attempt(world: &World) {
     world.advance(Millis::secs(20));
     let swept = world.sweep(9).await;
     let due = Some(world.now() + Millis::secs(1));
-    let retried = Settled::Applied { state: TaskState::Retrying, due, dead: None };
+    let retried = Settled::Applied { state: TaskState::Retrying, due, dead: None, job_ended: false };
     assert_eq!(swept.ended, [(leased.held(), retried)]);
     let view = world.job(id).await;
-    assert_eq!(view.task.counters, Counters { attempt: 1, failures: 1, crashes: 0 });
-    assert_eq!(view.history[0].how, AttemptEnd::Failed(ErrorClass::Timeout));
-    assert_eq!(view.history[0].message, "the attempt took longer than 20s");
+    assert_eq!(view.task().counters, Counters { attempt: 1, failures: 1, crashes: 0 });
+    assert_eq!(view.task().history[0].how, AttemptEnd::Failed(ErrorClass::Timeout));
+    assert_eq!(view.task().history[0].message, "the attempt took longer than 20s");
 }
 
 pub(super) async fn what_comes_first_decides(world: &World) {
@@ -59,9 +62,9 @@ pub(super) async fn what_comes_first_decides(world: &World) {
     world.lease(3).await;
     world.advance(Millis::hours(1));
     assert_eq!(world.sweep(9).await.ended.len(), 3);
-    assert_eq!(world.job(same).await.history[0].how, AttemptEnd::Failed(ErrorClass::Timeout));
-    assert_eq!(world.job(later).await.history[0].how, AttemptEnd::Lost, "its lease ran out before");
-    assert_eq!(world.job(never).await.history[0].how, AttemptEnd::Lost);
+    assert_eq!(world.job(same).await.task().history[0].how, AttemptEnd::Failed(ErrorClass::Timeout));
+    assert_eq!(world.job(later).await.task().history[0].how, AttemptEnd::Lost, "its lease ran out before");
+    assert_eq!(world.job(never).await.task().history[0].how, AttemptEnd::Lost);
 }
 
 pub(super) async fn vanishing_workers_make_a_poison(world: &World) {
@@ -72,14 +75,19 @@ pub(super) async fn vanishing_workers_make_a_poison(world: &World) {
     let second = world.lease_one().await;
     world.advance(TTL);
     let swept = world.sweep(9).await;
-    let poison = Settled::Applied { state: TaskState::Failed, due: None, dead: Some(DeadReason::Poison) };
+    let poison = Settled::Applied {
+        state: TaskState::Failed,
+        due: None,
+        dead: Some(DeadReason::Poison),
+        job_ended: true,
+    };
     assert_eq!(swept.ended, [(second.held(), poison)]);
     let view = world.job(id).await;
-    assert_eq!((view.state, view.task.dead), (JobState::Failed, Some(DeadReason::Poison)));
-    assert_eq!(view.task.counters, Counters { attempt: 2, failures: 0, crashes: 2 });
+    assert_eq!((view.state, view.task().dead), (JobState::Failed, Some(DeadReason::Poison)));
+    assert_eq!(view.task().counters, Counters { attempt: 2, failures: 0, crashes: 2 });
     assert_eq!(world.lease(1).await, []);
-    let dead = world.store.dead_letters(Default::default(), everything()).await.unwrap();
-    assert_eq!((dead[0].job, &*dead[0].message), (id, "the worker vanished: its lease ran out"));
+    let dead = world.dead().await;
+    assert_eq!((dead[0].task.job, &*dead[0].message), (id, "the worker vanished: its lease ran out"));
 }
 
 pub(super) async fn a_sweep_pages_through_all(world: &World) {

@@ -10,7 +10,7 @@ pub(super) async fn a_heartbeat_prolongs(world: &World) {
     world.advance(Millis::secs(20));
     let until = START + Millis::secs(20) + TTL;
     assert_eq!(world.extend(held, TTL).await, Beat::Until(until));
-    assert_eq!(world.job(id).await.task.expires, Some(until));
+    assert_eq!(world.job(id).await.task().expires, Some(until));
     world.advance(Millis::secs(20));
     assert_eq!(world.sweep(9).await.ended, [], "the first expiry has passed, the new one has not");
     assert_eq!(

@@ -15,6 +15,8 @@ pub(super) async fn a_lease_tells_all(world: &World) {
     let grant = world.grant(1).await;
     let expected = Leased {
         task: TaskId::only(id),
+        name: "main".into(),
+        flow: None,
         counters: Counters { attempt: 1, ..Counters::default() },
         spec,
         tenant: "acme".into(),
@@ -27,8 +29,8 @@ pub(super) async fn a_lease_tells_all(world: &World) {
     };
     assert_eq!(grant.tasks, [expected]);
     let job = world.job(id).await;
-    assert_eq!((job.state, job.task.state), (JobState::Running, TaskState::Running));
-    assert_eq!((job.task.worker, job.task.expires), (Some(WorkerId::new("w1")), Some(START + TTL)));
+    assert_eq!((job.state, job.task().state), (JobState::Running, TaskState::Running));
+    assert_eq!((&job.task().worker, job.task().expires), (&Some(WorkerId::new("w1")), Some(START + TTL)));
 }
 
 pub(super) async fn slots_bound_a_grant(world: &World) {
@@ -72,7 +74,7 @@ pub(super) async fn a_delayed_job_waits_for_its_moment(world: &World) {
     let at = START + Millis::secs(60);
     let id = world.add(job().run_at(at)).await;
     let waiting = world.job(id).await;
-    assert_eq!((waiting.task.state, waiting.task.due), (TaskState::Queued, Some(at)));
+    assert_eq!((waiting.task().state, waiting.task().due), (TaskState::Queued, Some(at)));
     assert_eq!(world.line().await.scheduled, 1);
     let grant = world.grant(1).await;
     assert_eq!((grant.tasks.len(), grant.next_at), (0, Some(at)));
@@ -82,7 +84,7 @@ pub(super) async fn a_delayed_job_waits_for_its_moment(world: &World) {
     assert_eq!(world.lease(1).await, []);
     world.advance(Millis(1));
     assert_eq!(world.lease_one().await.task.job, id);
-    assert_eq!(world.job(id).await.task.due, None);
+    assert_eq!(world.job(id).await.task().due, None);
 }
 
 pub(super) async fn a_moment_in_the_past_is_now(world: &World) {
@@ -99,5 +101,5 @@ pub(super) async fn attempts_are_counted(world: &World) {
         assert_eq!(leased.counters, Counters { attempt, ..Counters::default() });
         world.settle(leased.held(), Outcome::Released).await;
     }
-    assert_eq!(world.job(id).await.task.counters.attempt, 5);
+    assert_eq!(world.job(id).await.task().counters.attempt, 5);
 }

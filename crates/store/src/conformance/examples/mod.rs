@@ -5,6 +5,7 @@ mod catalog;
 mod control;
 mod expired;
 mod extend;
+mod flow;
 mod journal;
 mod lease;
 mod limits;
@@ -17,6 +18,10 @@ mod submit;
 
 use super::Fixture;
 use super::world::World;
+use flow::{
+    after, cancel, chain, dead, deadline, each, join, keys, optional, outputs, pause, places, recovery,
+    recovery_of_items, registry, templates, when,
+};
 
 macro_rules! run {
     ($fixture:expr, $($module:ident { $($example:ident),* $(,)? })*) => {
@@ -81,8 +86,100 @@ pub async fn examples(fixture: &dyn Fixture) {
         }
         journal { it_pages_by_entry, it_tells_a_whole_life, reads_and_stale_writes_leave_no_entry }
     );
+    flow_examples(fixture).await;
     let _running = Running("reopen::everything_is_kept");
     Box::pin(reopen::everything_is_kept(fixture)).await;
+    let _running = Running("reopen::flows_are_kept");
+    Box::pin(reopen::flows_are_kept(fixture)).await;
+}
+
+async fn flow_examples(fixture: &dyn Fixture) {
+    run!(fixture,
+        chain {
+            each_task_starts_when_the_one_before_has_ended, a_job_shows_its_flow_and_tasks,
+            a_failure_ends_what_needs_it, tasks_retry_and_go_on_like_any, tasks_stand_in_lines_of_their_own,
+            one_batch_ends_many_tasks_of_a_job,
+        }
+        join {
+            a_diamond_joins_once, by_default_all_must_have_completed, a_rule_may_take_any_end,
+            a_rule_may_want_a_failure, a_failure_is_found_through_what_it_blocked,
+            a_cleanup_sees_what_went_wrong,
+        }
+        optional {
+            its_failure_is_a_skip, it_is_retried_like_any_other, a_vanished_worker_is_a_skip_too,
+            its_result_counts_if_there_is_one, a_skip_of_another_holds_up_those_behind,
+        }
+        when {
+            a_condition_decides_when_its_needs_have_ended, a_false_condition_skips_those_behind_it,
+            a_job_of_nothing_ends_at_once, a_condition_that_cannot_be_told_is_a_failure,
+        }
+        each {
+            a_list_becomes_its_items, an_item_is_named_in_its_template, so_many_at_once,
+            one_bad_item_fails_the_whole, optional_items_may_be_missing, a_list_of_nothing_has_completed,
+            a_list_may_come_from_a_task, what_is_no_list_is_a_failure, a_list_runs_as_a_whole_or_not_at_all,
+            items_are_read_by_page,
+        }
+        templates {
+            types_are_kept, a_literal_is_given_as_it_is, what_cannot_resolve_fails_without_an_attempt,
+            what_is_optional_is_skipped_instead, an_output_that_cannot_resolve_fails_the_job,
+            a_root_that_cannot_resolve_ends_the_job_at_once,
+        }
+        pause {
+            nothing_new_starts, what_runs_may_finish, a_job_may_end_while_it_is_pausing,
+            resumed_before_it_came_to_rest, a_place_in_line_is_kept,
+            a_task_given_back_meanwhile_keeps_its_place, a_retry_falls_due_after_the_resume,
+            a_moment_to_come_is_kept, a_vanished_worker_of_a_pausing_job, a_job_of_a_queue_can_be_paused,
+            a_running_job_of_a_queue_can_be_paused, only_what_lives_is_paused,
+            items_that_come_meanwhile_are_held,
+        }
+        cancel {
+            everything_ends_with_the_job, the_job_is_told_last, one_cancel_leaves_others_alone,
+        }
+        deadline {
+            a_job_ends_when_its_time_is_up, a_job_that_never_started_times_out_too,
+            jobs_come_before_attempts_and_count, a_pause_stops_the_clock,
+            the_clock_stands_still_from_the_pause_on, a_recovery_gives_new_time, a_queue_has_no_deadline,
+        }
+        recovery {
+            only_what_failed_runs_again, a_task_and_all_behind_it_run_again, what_stands_beside_is_left_alone,
+            an_unknown_task_is_refused, recoveries_are_capped, a_retry_is_a_recovery_from_what_failed,
+            attempts_of_before_stay_stale, attempts_count_on_over_recoveries,
+            a_recovery_of_an_old_key_is_superseded, a_queue_has_no_recoveries, a_recovery_may_end_at_once,
+        }
+        recovery_of_items {
+            only_the_items_that_failed, so_many_at_once_also_then, from_the_task_itself_the_list_is_made_anew,
+            from_further_up_too, one_item_from_the_dead_letters,
+        }
+        dead {
+            a_requeue_runs_it_and_what_comes_after, a_discard_only_puts_it_away, those_of_queues_too,
+            what_is_no_dead_letter, they_stand_in_order_of_jobs_and_tasks,
+        }
+        after {
+            a_job_begins_when_the_others_have_completed, a_job_of_a_queue_can_wait,
+            what_has_completed_is_not_waited_for, a_bad_end_cancels_those_that_wait,
+            a_job_behind_a_bad_end_is_cancelled_at_once, a_deadline_runs_while_it_waits,
+            a_job_that_waits_can_be_cancelled, a_paused_job_begins_held,
+            a_paused_job_that_waits_can_be_resumed, a_recovered_job_is_waited_for_again,
+        }
+        keys {
+            keys_of_flows_are_apart_from_those_of_handlers, a_key_made_by_the_flow_takes_any_input,
+            a_bad_end_frees_the_key, a_rerun_names_what_it_repeats,
+        }
+        registry {
+            versions_are_for_ever, the_current_ones_are_listed_by_name, a_submit_brings_its_flow_along,
+            a_job_stays_on_its_version, a_conflict_brings_no_flow,
+        }
+        outputs {
+            the_output_of_the_last_task, the_outputs_of_several_last_tasks, the_outputs_of_items,
+            the_output_that_the_flow_defines, the_output_of_a_queue, the_mean_of_past_runs, the_mean_of_items,
+        }
+        places {
+            a_task_may_be_more_urgent_than_its_job, a_flow_may_be_more_urgent_than_others,
+            limits_come_from_the_input, a_bad_limit_is_a_failure, a_recovered_item_has_its_own_limits_again,
+            a_job_may_wait_for_its_moment, what_is_started_and_what_is_new_take_turns, leases_can_be_asked_after, tasks_can_be_looked_at_alone,
+            ids_are_found_by_their_beginning, jobs_are_listed_by_what_they_are,
+        }
+    );
 }
 
 /// Names the example in the output of a test that panics.

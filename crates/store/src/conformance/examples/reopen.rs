@@ -1,16 +1,32 @@
 //! What is kept when a store is closed and opened again: everything.
 
 use crate::conformance::Fixture;
+use crate::conformance::flows::*;
 use crate::conformance::snapshot::Snapshot;
 use crate::conformance::world::*;
-use crate::verbs::{Beat, Command, Controlled, RuleOrigin, Settled, Submitted};
+use crate::verbs::{Beat, Command, Controlled, FlowChange, RuleOrigin, Settled, Submitted};
 use orchestrator_core::order::Priority;
 use orchestrator_core::outcome::Leg;
 use orchestrator_core::{ErrorClass, JobState, Key, LimitRule, Millis, Outcome, Rate, TaskState};
 
+/// Closes and opens the store, which must look as before; `None` for stores that keep nothing.
+async fn reopened(fixture: &dyn Fixture, world: World) -> Option<World> {
+    let before = Snapshot::of(&*world.store).await;
+    let ids: Vec<_> = world.jobs().await.iter().map(|job| job.id).collect();
+    let journal = world.store.journal(0, ALL).await.unwrap();
+    let World { store, clock } = world;
+    let world = World { store: fixture.reopen(store, clock.clone()).await?, clock };
+    if let Err(difference) = Snapshot::of(&*world.store).await.same_as(&before) {
+        panic!("after reopening, {difference}");
+    }
+    assert_eq!(world.jobs().await.iter().map(|job| job.id).collect::<Vec<_>>(), ids, "ids are for ever");
+    assert_eq!(world.store.journal(0, ALL).await.unwrap(), journal);
+    Some(world)
+}
+
 /// Passes at once for stores that keep nothing.
 pub(super) async fn everything_is_kept(fixture: &dyn Fixture) {
-    let mut world = World::new(fixture).await;
+    let world = World::new(fixture).await;
     let rate = LimitRule { concurrency: None, rate: Some(Rate::new(1, Millis::secs(10))) };
     world.limit("rate:r", Some(rate)).await;
     world.limit("host:a", Some(LimitRule::at_most(1))).await;
@@ -38,17 +54,7 @@ pub(super) async fn everything_is_kept(fixture: &dyn Fixture) {
     world.control(Command::Cancel(cancelled)).await;
     assert_eq!(world.lease(9).await, [], "all that is in line waits for a limit");
 
-    let before = Snapshot::of(&*world.store).await;
-    let ids: Vec<_> = world.jobs().await.iter().map(|job| job.id).collect();
-    let journal = world.store.journal(0, ALL).await.unwrap();
-    let Some(store) = fixture.reopen(world.store, world.clock.clone()).await else { return };
-    world.store = store;
-    if let Err(difference) = Snapshot::of(&*world.store).await.same_as(&before) {
-        panic!("after reopening, {difference}");
-    }
-    assert_eq!(world.jobs().await.iter().map(|job| job.id).collect::<Vec<_>>(), ids, "ids are for ever");
-    assert_eq!(world.store.journal(0, ALL).await.unwrap(), journal);
-
+    let Some(world) = reopened(fixture, world).await else { return };
     assert_eq!(world.lease(9).await, [], "caps and buckets are kept");
     let same = world.submit(job().key(Key::new("k")).payload(json("[1]"))).await;
     assert_eq!(same, Submitted::Existing { id: completed, state: JobState::Completed });
@@ -64,5 +70,55 @@ pub(super) async fn everything_is_kept(fixture: &dyn Fixture) {
     world.advance(Millis::hours(1));
     world.sweep(99).await;
     assert!(world.work_off(99).await.contains(&delayed));
+    super::journal::agrees_with_the_catalog(&world).await;
+}
+
+/// Passes at once for stores that keep nothing.
+pub(super) async fn flows_are_kept(fixture: &dyn Fixture) {
+    let world = World::new(fixture).await;
+    let each = || {
+        let each = task("each").for_each("{{ input }}").concurrency(1).retries(0);
+        flow([each, task("join").needs(["each"]).with("{{ tasks.each.output }}")])
+    };
+    world.store.change_flows(vec![FlowChange::Apply(plan(each()))]).await.unwrap();
+    let items = world.start_with(each(), "[1,2,3]").await;
+    world.run("each[0]", output("10")).await;
+    let held = world.take("each[1]").await;
+
+    let recovered = world.start(chain().description("recovered")).await;
+    world.run_all(&["a"]).await;
+    let old = world.take("b").await;
+    world.fail(&old).await;
+    world.control(recover(recovered, None)).await;
+
+    let paused = world.start(chain().description("paused").timeout(Millis::hours(1))).await;
+    let first = world.lease(9).await.into_iter().find(|leased| leased.task.job == paused);
+    world.settle(first.expect("its first task").held(), failed(ErrorClass::Network)).await;
+    world.control(Command::Pause(paused)).await;
+    let queue = world.add(job()).await;
+    world.control(Command::Pause(queue)).await;
+    let waiting = world.add(job().after(paused).after(items)).await;
+    world.advance(Millis::secs(10));
+
+    let Some(world) = reopened(fixture, world).await else { return };
+    assert_eq!(world.settle(old.held(), done()).await, Settled::Stale, "the attempts of before are known");
+    world.settle(held.held(), output("20")).await;
+    world.run("each[2]", output("30")).await;
+    let join = world.take("join").await;
+    assert_eq!(join.payload, json("[10,20,30]"));
+    world.complete(&join).await;
+    let again = world.job(recovered).await;
+    assert_eq!((again.tasks[1].counters.attempt, again.recoveries), (2, 1), "it runs");
+    assert_eq!(world.control(Command::Resume(paused)).await, Controlled::Done(JobState::Running));
+    assert_eq!(world.job(paused).await.deadline, Some(START + Millis::hours(1) + Millis::secs(10)));
+    world.run_all(&["a", "b", "c"]).await;
+    assert_eq!(world.job(waiting).await.waits_for, []);
+    assert_eq!(world.work_off(9).await, [waiting]);
+    assert_eq!(world.control(Command::Resume(queue)).await, Controlled::Done(JobState::Running));
+    assert_eq!(world.work_off(9).await, [queue]);
+    let again = world.start_with(each(), "[]").await;
+    let view = world.job(again).await;
+    assert_eq!(view.flow.map(|flow| flow.version), Some(1), "the registry is kept");
+    assert_eq!(view.tasks[0].usual, Some(Millis(3333)), "and what the past has told");
     super::journal::agrees_with_the_catalog(&world).await;
 }

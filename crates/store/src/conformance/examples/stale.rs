@@ -25,7 +25,7 @@ async fn refuses_all(world: &World, held: Held) {
         assert_eq!(Snapshot::of(&*world.store).await, snapshot, "a stale heartbeat changes nothing");
         assert_eq!(world.settle(held, outcome.clone()).await, Settled::Stale, "{held:?} {outcome:?}");
         let after = world.job(held.task.job).await;
-        before.history.push(record(held.attempt, world));
+        before.tasks[held.task.index as usize].history.push(record(held.attempt, world));
         assert_eq!(after, before, "a stale {outcome:?} changes nothing but the record");
     }
 }
@@ -104,9 +104,9 @@ pub(super) async fn every_repetition_is_recorded(world: &World) {
     for _ in 0..3 {
         assert_eq!(world.settle(leased.held(), done()).await, Settled::Stale);
     }
-    let history = world.job(id).await.history;
+    let history = world.task(id).await.history;
     assert_eq!(history.len(), 4);
     assert_eq!(history[1..], vec![record(1, world); 3]);
-    let dead = world.store.dead_letters(Default::default(), everything()).await.unwrap();
+    let dead = world.dead().await;
     assert_eq!(dead[0].message, "a permanent error", "a stale write is no last error");
 }

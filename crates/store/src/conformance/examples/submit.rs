@@ -26,13 +26,13 @@ pub(super) async fn a_job_is_kept_as_it_was_given(world: &World) {
         (&*job.tenant, job.key.as_deref(), job.priority),
         ("acme", Some("artifact-1"), Priority::High)
     );
-    assert_eq!(job.spec, spec);
+    assert_eq!(job.task().spec, spec);
     assert_eq!(job.payload.as_str(), payload.as_str(), "a payload is kept to the letter");
-    assert_eq!((job.state, job.task.state), (JobState::Pending, TaskState::Queued));
-    assert_eq!(job.task.limits, limits(&["host:a", "host:b"]));
-    assert_eq!(job.task.counters, Counters::default());
-    assert_eq!((job.task.due, job.task.ended, job.task.worker), (None, None, None));
-    assert_eq!(job.history, []);
+    assert_eq!((job.state, job.task().state), (JobState::Pending, TaskState::Queued));
+    assert_eq!(job.task().limits, limits(&["host:a", "host:b"]));
+    assert_eq!(job.task().counters, Counters::default());
+    assert_eq!((job.task().due, job.task().ended, &job.task().worker), (None, None, &None));
+    assert_eq!(job.task().history, []);
     assert_eq!(id.created(), START, "an id carries the time of its creation");
 }
 

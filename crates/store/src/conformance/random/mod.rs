@@ -1,16 +1,20 @@
 //! Random sequences of operations, on a store and on the model, compared after each step.
 
+mod flows;
+mod known;
 mod ops;
 
 use super::Fixture;
-use super::snapshot::{Names, Snapshot};
+use super::names::Names;
+use super::snapshot::Snapshot;
 use super::world::START;
 use crate::clock::{Clock, ManualClock};
 use crate::contract::{Catalog, Store};
 use crate::model::ModelStore;
 use crate::verbs::*;
+use crate::views::Page;
+use known::Known;
 use ops::{Generator, Op};
-use orchestrator_core::TaskId;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -28,11 +32,12 @@ pub async fn random_sequences(fixture: &dyn Fixture, sequences: u32, steps: u32,
         let mut generator = Generator::new(seed, keeps);
         let mut trace: Vec<String> = vec![];
         for step in 1..=steps {
-            let op = generator.next(pair.model.now(), pair.ours.len());
+            generator.known = Known::of(&pair.model, &pair.ours, &generator.granted).await;
+            let op = generator.next(pair.model.now());
             trace.push(format!("{step}: {op:?}"));
             let result = match pair.apply(fixture, op).await {
                 Ok(leased) => {
-                    generator.note(leased);
+                    generator.granted.extend(leased);
                     pair.compare(&mut generator).await
                 }
                 Err(difference) => Err(difference),
@@ -83,8 +88,9 @@ impl Pair {
         let no = |error: crate::StoreError| format!("the store failed: {error}");
         match op {
             Op::Submit(jobs) => {
-                let got = self.store().submit(jobs.clone()).await.map_err(no)?;
-                let expected = self.model.submit(jobs).await.map_err(no)?;
+                let own = |names: &Names| jobs.iter().cloned().map(|job| names.new_job(job)).collect();
+                let got = self.store().submit(own(&self.theirs)).await.map_err(no)?;
+                let expected = self.model.submit(own(&self.ours)).await.map_err(no)?;
                 same("number of answers", got.len(), expected.len())?;
                 for (got, expected) in got.into_iter().zip(expected) {
                     if let Submitted::Created { id, .. } = expected {
@@ -119,20 +125,22 @@ impl Pair {
             Op::Expired(ask) => {
                 let got = self.store().expired(ask).await.map_err(no)?;
                 let expected = self.model.expired(ask).await.map_err(no)?;
-                let named = |names: &Names, swept: Swept| {
-                    let ended = swept.ended.into_iter().map(|(held, end)| (names.held(held), end));
-                    (ended.collect::<Vec<_>>(), swept.more)
-                };
-                same("swept", named(&self.theirs, got), named(&self.ours, expected))?;
+                let told = |swept: Swept| (swept.timed_out, swept.ended, swept.more);
+                same("swept", told(self.theirs.swept(got)), told(self.ours.swept(expected)))?;
             }
             Op::Control(commands) => {
-                let own = |names: &Names| commands.iter().map(|command| names.command(*command)).collect();
+                let own =
+                    |names: &Names| commands.iter().map(|command| names.command(command.clone())).collect();
                 let named = |names: &Names, answers: Vec<Controlled>| {
                     answers.into_iter().map(|answer| names.controlled(answer)).collect::<Vec<_>>()
                 };
                 let got = self.store().control(own(&self.theirs)).await.map_err(no)?;
                 let expected = self.model.control(own(&self.ours)).await.map_err(no)?;
                 same("controlled", named(&self.theirs, got), named(&self.ours, expected))?;
+            }
+            Op::ChangeFlows(changes) => {
+                let got = self.store().change_flows(changes.clone()).await.map_err(no)?;
+                same("changed", got, self.model.change_flows(changes).await.map_err(no)?)?;
             }
             Op::SetLimits(changes) => {
                 self.store().set_limits(changes.clone()).await.map_err(no)?;
@@ -151,7 +159,7 @@ impl Pair {
         Ok(vec![])
     }
 
-    /// Compares all that can be seen, and one job and one key by themselves.
+    /// Compares all that can be seen, and one of each thing by itself.
     async fn compare(&self, generator: &mut Generator) -> Result<(), String> {
         self.model
             .with(|model, _| model.invariants())
@@ -159,13 +167,34 @@ impl Pair {
         same("the store's time", self.store().now(), self.model.now())?;
         let got = Snapshot::of(self.store()).await;
         got.same_as(&Snapshot::of(&self.model).await)?;
+        self.compare_looks(generator).await.map_err(|error| format!("the store failed: {error}"))?
+    }
 
-        let no = |error: crate::StoreError| format!("the store failed: {error}");
-        let numbered = generator.any_job(self.ours.len());
-        let got = self.store().job(self.theirs.id(numbered)).await.map_err(no)?;
-        let expected = self.model.job(self.ours.id(numbered)).await.map_err(no)?;
-        let (got, expected) = (got.map(|job| self.theirs.view(job)), expected.map(|job| self.ours.view(job)));
-        same(&format!("job {:?}", TaskId::only(numbered)), got, expected)
+    /// Looks at single things in both.
+    async fn compare_looks(&self, generator: &mut Generator) -> crate::StoreResult<Result<(), String>> {
+        let (store, model, ours, theirs) = (self.store(), &self.model, &self.ours, &self.theirs);
+        let id = generator.any_job();
+        let got = store.job(theirs.id(id)).await?.map(|job| theirs.view(job));
+        let expected = model.job(ours.id(id)).await?.map(|job| ours.view(job));
+        let job = same(&format!("looks at job {id}"), got, expected);
+
+        let id = generator.any_task();
+        let got = store.task(theirs.own_task(id)).await?.map(|task| theirs.task_view(task));
+        let expected = model.task(ours.own_task(id)).await?.map(|task| ours.task_view(task));
+        let task = same(&format!("looks at task {id}"), got, expected);
+
+        let attempts = generator.attempts();
+        let own = |names: &Names| attempts.iter().map(|held| names.own(*held)).collect();
+        let held = same("held leases", store.held(own(theirs)).await?, model.held(own(ours)).await?);
+
+        let filter = generator.filter();
+        let page = |names: &Names, after| Page { after: Some(names.id(after)), limit: 3 };
+        let got = store.list(filter.clone(), page(theirs, id.job)).await?;
+        let expected = model.list(filter.clone(), page(ours, id.job)).await?;
+        let got: Vec<_> = got.into_iter().map(|job| theirs.name(job.id)).collect();
+        let expected: Vec<_> = expected.into_iter().map(|job| ours.name(job.id)).collect();
+        let list = same(&format!("jobs of a page behind {} by {filter:?}", id.job), got, expected);
+        Ok(job.and(task).and(held).and(list))
     }
 }
 

@@ -1,14 +1,19 @@
 //! What a random sequence does. Few names of everything, so that operations meet.
 
-use crate::conformance::snapshot::Names;
+use super::flows::{self, Brief, BriefChange, INPUTS, NAMES};
+use super::known::Known;
+use crate::conformance::names::Names;
 use crate::conformance::world::{done, json, key};
 use crate::verbs::*;
+use crate::views::JobFilter;
+use orchestrator_core::flow::Plan;
 use orchestrator_core::order::Priority;
 use orchestrator_core::outcome::Leg;
 use orchestrator_core::{
-    ErrorClass, Failure, JobId, Key, LimitRule, Limits, Millis, NewJob, Outcome, Rate, RetryPolicy, TaskSpec,
-    Timestamp, WorkerId,
+    ErrorClass, Failure, JobId, JobState, Key, LimitRule, Limits, Millis, NewJob, Outcome, Rate, RetryPolicy,
+    TaskId, TaskSpec, Timestamp, WorkerId,
 };
+use std::fmt;
 use std::sync::Arc;
 
 const QUEUES: [&str; 2] = ["q1", "q2"];
@@ -22,8 +27,11 @@ const PAYLOADS: [&str; 3] = [r#"{"a":1,"b":2}"#, r#"{ "b": 2, "a": 1 }"#, "3"];
 const CLASSES: [ErrorClass; 4] =
     [ErrorClass::Network, ErrorClass::Transient, ErrorClass::Validation, ErrorClass::Permanent];
 
+/// With so many live jobs no more are submitted.
+const ENOUGH: usize = 8;
+
 /// One operation, with jobs by number.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) enum Op {
     Submit(Vec<NewJob>),
     Lease(LeaseAsk),
@@ -31,9 +39,29 @@ pub(super) enum Op {
     Settle(Vec<Settlement>),
     Expired(SweepAsk),
     Control(Vec<Command>),
+    ChangeFlows(Vec<FlowChange>),
     SetLimits(Vec<LimitChange>),
     Advance(Millis),
     Reopen,
+}
+
+impl fmt::Debug for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Op::Submit(jobs) => write!(f, "Submit({:?})", jobs.iter().map(Brief).collect::<Vec<_>>()),
+            Op::Lease(ask) => write!(f, "{ask:?}"),
+            Op::Extend(held, ttl) => write!(f, "Extend({held:?}, {ttl})"),
+            Op::Settle(batch) => write!(f, "Settle({batch:?})"),
+            Op::Expired(ask) => write!(f, "{ask:?}"),
+            Op::Control(commands) => write!(f, "Control({commands:?})"),
+            Op::ChangeFlows(changes) => {
+                write!(f, "ChangeFlows({:?})", changes.iter().map(BriefChange).collect::<Vec<_>>())
+            }
+            Op::SetLimits(changes) => write!(f, "SetLimits({changes:?})"),
+            Op::Advance(span) => write!(f, "Advance({span})"),
+            Op::Reopen => f.write_str("Reopen"),
+        }
+    }
 }
 
 pub(super) struct Generator {
@@ -42,39 +70,78 @@ pub(super) struct Generator {
     limited: bool,
     /// Whether the store can be reopened.
     keeps: bool,
+    flows: Vec<Arc<Plan>>,
+    /// What there is to do something with.
+    pub known: Known,
     /// Every attempt that was ever granted; old ones serve as stale writers.
-    granted: Vec<Held>,
+    pub granted: Vec<Held>,
 }
 
 impl Generator {
     pub fn new(seed: u64, keeps: bool) -> Generator {
         let mut rng = fastrand::Rng::with_seed(seed);
         let limited = rng.u8(0..3) > 0;
-        Generator { rng, limited, keeps, granted: vec![] }
+        Generator {
+            rng,
+            limited,
+            keeps,
+            flows: flows::all(limited),
+            known: Known::default(),
+            granted: vec![],
+        }
     }
 
-    /// Remembers granted attempts.
-    pub fn note(&mut self, granted: Vec<Held>) {
-        self.granted.extend(granted);
-    }
-
-    pub fn next(&mut self, now: Timestamp, jobs: usize) -> Op {
+    pub fn next(&mut self, now: Timestamp) -> Op {
         match self.rng.u8(0..100) {
-            0..25 => Op::Submit(self.some(|g| g.job(now))),
-            25..50 => Op::Lease(self.ask()),
-            50..68 => Op::Settle(self.attempts().into_iter().map(|held| self.end(held)).collect()),
-            68..72 => Op::Extend(self.attempts(), self.span()),
-            72..78 => Op::Expired(SweepAsk { limit: self.rng.u32(1..=3), jitter: self.rng.f64() }),
-            78..84 => Op::Control(self.some(|g| g.command(jobs))),
-            84..88 => Op::SetLimits(self.some(Generator::rule)),
-            88..90 if self.keeps => Op::Reopen,
+            // Few jobs that get far tell more than many that hardly begin.
+            0..14 if self.known.live.len() < ENOUGH => Op::Submit(self.some(|g| g.any_new(now))),
+            0..40 => Op::Lease(self.ask()),
+            40..66 => Op::Settle(self.attempts().into_iter().map(|held| self.end(held)).collect()),
+            66..69 => Op::Extend(self.attempts(), self.span()),
+            69..75 => Op::Expired(SweepAsk { limit: self.rng.u32(1..=3), jitter: self.rng.f64() }),
+            75..87 if self.known.jobs > 0 => Op::Control(self.some(Generator::command)),
+            87..89 => Op::ChangeFlows(self.some(Generator::change)),
+            89..92 => Op::SetLimits(self.some(Generator::rule)),
+            92..94 if self.keeps => Op::Reopen,
             _ => Op::Advance(self.span()),
         }
     }
 
     /// A job by number; sometimes one that does not exist.
-    pub fn any_job(&mut self, jobs: usize) -> JobId {
-        Names::numbered(self.rng.usize(1..=jobs + 1))
+    pub fn any_job(&mut self) -> JobId {
+        Names::numbered(self.rng.usize(1..=self.known.jobs + 1))
+    }
+
+    /// A task by its job's number, mostly one that was granted once.
+    pub fn any_task(&mut self) -> TaskId {
+        match self.granted.len() {
+            granted if granted > 0 && !self.one_in(5) => self.granted[self.rng.usize(0..granted)].task,
+            _ => TaskId { job: self.any_job(), index: self.rng.u32(0..8) },
+        }
+    }
+
+    /// Mostly one of those with which it makes sense.
+    fn mostly<T: Copy>(&mut self, sensible: impl Fn(&Known) -> &Vec<T>, any: fn(&mut Generator) -> T) -> T {
+        match sensible(&self.known).len() {
+            some if some > 0 && !self.one_in(6) => sensible(&self.known)[self.rng.usize(0..some)],
+            _ => any(self),
+        }
+    }
+
+    /// Which jobs to look at.
+    pub fn filter(&mut self) -> JobFilter {
+        let states = self.pick([JobState::Running, JobState::Failed, JobState::Paused]);
+        JobFilter {
+            states: if self.one_in(2) { vec![states, JobState::Pending] } else { vec![] },
+            flow: self.one_in(3).then(|| self.any_flow().name().clone()),
+            recoverable: self.one_in(3),
+            newest_first: self.one_in(2),
+            ..JobFilter::default()
+        }
+    }
+
+    fn any_flow(&mut self) -> Arc<Plan> {
+        self.flows[self.rng.usize(0..self.flows.len())].clone()
     }
 
     fn pick<T: Copy, const N: usize>(&mut self, from: [T; N]) -> T {
@@ -90,7 +157,35 @@ impl Generator {
     }
 
     fn span(&mut self) -> Millis {
-        Millis(self.pick([1, 40, 500, 1000, 5000, 31_000, 61_000, 300_000]))
+        Millis(self.pick([1, 40, 500, 1000, 1000, 5000, 5000, 31_000, 61_000, 300_000]))
+    }
+
+    /// A job of a queue or of a flow, and sometimes one that waits for others or repeats one.
+    fn any_new(&mut self, now: Timestamp) -> NewJob {
+        let mut job = if self.one_in(2) { self.job(now) } else { self.flow_job(now) };
+        if self.one_in(5) {
+            job.after = self.some(|g| g.mostly(|known| &known.live, Generator::any_job));
+        }
+        if self.one_in(10) {
+            job = job.rerun_of(self.any_job());
+        }
+        job
+    }
+
+    fn flow_job(&mut self, now: Timestamp) -> NewJob {
+        let mut job = NewJob::of_flow(self.any_flow()).tenant(self.pick(TENANTS));
+        let input = if self.one_in(3) { self.pick(INPUTS) } else { INPUTS[0] };
+        job = job.payload(json(input));
+        if self.one_in(3) {
+            job = job.tenant(TENANTS[0]).key(Key { derived: self.one_in(2), ..Key::new(KEYS[0]) });
+        }
+        if self.one_in(6) {
+            job = job.priority(self.pick(Priority::ALL));
+        }
+        if self.one_in(8) {
+            job = job.run_at(now + self.span());
+        }
+        job
     }
 
     fn job(&mut self, now: Timestamp) -> NewJob {
@@ -123,7 +218,7 @@ impl Generator {
     }
 
     fn ask(&mut self) -> LeaseAsk {
-        let mut names = |all: [&'static str; 2]| match self.rng.u8(0..4) {
+        let mut names = |all: [&'static str; 2]| match self.rng.u8(0..8) {
             0 => vec![Arc::from(all[0])],
             1 => vec![Arc::from(all[1])],
             _ => all.map(Arc::from).to_vec(),
@@ -133,34 +228,32 @@ impl Generator {
             worker: WorkerId::new(self.pick(["w1", "w2"])),
             queues,
             handlers,
-            slots: self.pick([1, 2, 3, 20]),
+            slots: self.pick([1, 2, 3, 5, 20]),
             ttl: self.pick([Millis::secs(2), Millis::secs(30), Millis::mins(10)]),
             hold: Millis(0),
         }
     }
 
-    /// Attempts to write with: mostly recent ones, also old ones, sometimes one that never was.
-    fn attempts(&mut self) -> Vec<Held> {
+    /// Attempts to write with: mostly such that hold their lease, also old ones, sometimes one that never was.
+    pub fn attempts(&mut self) -> Vec<Held> {
         if self.granted.is_empty() {
             return vec![];
         }
-        let count = self.granted.len();
         self.some(|g| {
-            let from = if g.one_in(4) { 0 } else { count.saturating_sub(6) };
-            let held = g.granted[g.rng.usize(from..count)];
+            let held = g.mostly(|known| &known.held, |g| g.granted[g.rng.usize(0..g.granted.len())]);
             if g.one_in(20) { Held { attempt: held.attempt + 1, ..held } } else { held }
         })
     }
 
     fn end(&mut self, held: Held) -> Settlement {
-        let outcome = match self.rng.u8(0..12) {
-            0..4 => done(),
-            4 => Outcome::Skipped(json("\"nothing to do\"")),
-            5..9 => {
+        let outcome = match self.rng.u8(0..16) {
+            0..8 => done(),
+            8 => Outcome::Skipped(json("\"nothing to do\"")),
+            9..13 => {
                 let failure = Failure::new(self.pick(CLASSES), "it broke");
                 Outcome::Failed(if self.one_in(4) { failure.retry_after(self.span()) } else { failure })
             }
-            9 => Outcome::Released,
+            13 => Outcome::Released,
             _ => {
                 let delay = if self.one_in(2) { Millis(0) } else { self.span() };
                 Outcome::Continue(Leg { checkpoint: json("{\"leg\":2}"), limits: self.limits(), delay })
@@ -169,9 +262,25 @@ impl Generator {
         Settlement { held, outcome, jitter: self.rng.f64() }
     }
 
-    fn command(&mut self, jobs: usize) -> Command {
-        let id = self.any_job(jobs);
-        if self.one_in(3) { Command::Cancel(id) } else { Command::Retry(id) }
+    fn command(&mut self) -> Command {
+        match self.rng.u8(0..16) {
+            0 => Command::Cancel(self.any_job()),
+            1 | 2 => Command::Retry(self.mostly(|known| &known.bad, Generator::any_job)),
+            3..6 => Command::Pause(self.mostly(|known| &known.live, Generator::any_job)),
+            6..10 => Command::Resume(self.mostly(|known| &known.paused, Generator::any_job)),
+            10..13 => {
+                let from = if self.one_in(2) { Some(self.pick(NAMES)) } else { None };
+                let job = self.mostly(|known| &known.bad, Generator::any_job);
+                Command::Recover { job, from: from.map(Arc::from) }
+            }
+            13 | 14 => Command::Requeue(self.mostly(|known| &known.dead, Generator::any_task)),
+            _ => Command::Discard(self.mostly(|known| &known.dead, Generator::any_task)),
+        }
+    }
+
+    fn change(&mut self) -> FlowChange {
+        let plan = self.any_flow();
+        if self.one_in(3) { FlowChange::Retire(plan.name().clone()) } else { FlowChange::Apply(plan) }
     }
 
     fn rule(&mut self) -> LimitChange {

@@ -2,7 +2,7 @@
 //!
 //! ```json
 //! {"run": ["python3", "validate.py"], "input": {"file": "a.pdf"},
-//!  "env": {"LANG": "C"}, "cwd": "/srv/checks", "timeout": "2m",
+//!  "env": {"LANG": "C"}, "cwd": "/srv/checks", "timeout": "2m", "parse": "json",
 //!  "exit": {"done": [0], "skipped": [3], "retryable": [75]}}
 //! ```
 //!
@@ -25,8 +25,13 @@
 //! | no such program, or it may not be run | failed for good |
 //! | more output than the limit, or output that is not JSON | failed for good |
 //!
-//! No output at all is the result `null`. The end of what it wrote to standard error goes into the
-//! message of a failure.
+//! `parse` says what its output is. With `json`, the default, it must be one JSON document, which is the
+//! result as it stands; no output at all is the result `null`. Anything else is garbage, and another
+//! attempt would most likely print it again, so the task fails for good and shows how the output begins.
+//! With `text` any output is fine: the result is `{"stdout": "...", "exit": 0}`, where line ends at the end
+//! are cut off and bytes that are not UTF-8 are replaced by U+FFFD.
+//!
+//! The end of what it wrote to standard error goes into the message of a failure.
 //!
 //! The program leads a process group of its own, and the attempt ends with the whole group: see
 //! [`process`]. A `kill -9` of the worker itself is the one end that the group survives: Linux
@@ -43,9 +48,10 @@ use crate::handler::{Handler, Work};
 use async_trait::async_trait;
 use orchestrator_core::{ErrorClass, Failure, FieldError, Json, Millis, Outcome};
 use orchestrator_store::Leased;
-use payload::Program;
+use payload::{Parse, Program};
 use process::{Ended, Running, Trouble};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::future::pending;
 
 /// How much of an output that is not JSON a message shows.
@@ -140,9 +146,9 @@ fn judge(program: &Program, ended: Ended) -> Result<Outcome, Failure> {
         return Err(Failure::transient(said(format!("{name} was ended by {}", ended.status))));
     };
     if program.exit.done.contains(&code) {
-        output(name, &ended.stdout).map(Outcome::Completed)
+        output(program, &ended.stdout, code).map(Outcome::Completed)
     } else if program.exit.skipped.contains(&code) {
-        output(name, &ended.stdout).map(Outcome::Skipped)
+        output(program, &ended.stdout, code).map(Outcome::Skipped)
     } else if program.exit.retryable.contains(&code) {
         let mut failure = Failure::transient(said(format!("{name} ended with exit code {code}")));
         failure.retry_after = wish(&ended.stdout);
@@ -152,19 +158,44 @@ fn judge(program: &Program, ended: Ended) -> Result<Outcome, Failure> {
     }
 }
 
-fn output(name: &str, stdout: &[u8]) -> Result<Json, Failure> {
-    let text = stdout.trim_ascii();
-    if text.is_empty() {
+fn output(program: &Program, stdout: &[u8], exit: i32) -> Result<Json, Failure> {
+    match program.parse {
+        Parse::Json => document(program.name(), stdout.trim_ascii()),
+        Parse::Text => {
+            let text = String::from_utf8_lossy(stdout);
+            Ok(json!({ "stdout": text.trim_end_matches(['\r', '\n']), "exit": exit }).into())
+        }
+    }
+}
+
+fn document(name: &str, stdout: &[u8]) -> Result<Json, Failure> {
+    if stdout.is_empty() {
         return Ok(Json::null());
     }
-    let json = std::str::from_utf8(text).ok().and_then(|text| Json::parse(text).ok());
-    json.ok_or_else(|| {
-        let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN_OUTPUT)]);
+    let parsed = match std::str::from_utf8(stdout) {
+        Ok(text) => Json::parse(text).map_err(|error| error.to_string()),
+        Err(error) => Err(format!("byte {} is not UTF-8", error.valid_up_to() + 1)),
+    };
+    parsed.map_err(|why| {
+        let shown = beginning(stdout);
         Failure::new(
             ErrorClass::Defect,
-            format!("{name} wrote something that is not one JSON document: {shown}"),
+            format!("{name} wrote something that is not one JSON document ({why}; \"parse\": \"text\" takes any output): {shown}"),
         )
     })
+}
+
+/// How an output begins, fit for a terminal.
+fn beginning(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&output[..output.len().min(SHOWN_OUTPUT)]);
+    let mut shown: String = text
+        .chars()
+        .map(|c| if c.is_control() && c != '\n' { char::REPLACEMENT_CHARACTER } else { c })
+        .collect();
+    if output.len() > SHOWN_OUTPUT {
+        shown.push_str(" ...");
+    }
+    shown
 }
 
 /// When a program that wants another attempt wants it.

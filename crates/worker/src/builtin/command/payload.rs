@@ -2,6 +2,7 @@
 
 use crate::builtin::fields::{Fields, ROOT};
 use orchestrator_core::{FieldError, Json, Millis};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -15,6 +16,18 @@ pub(super) struct Program {
     pub cwd: Option<PathBuf>,
     pub timeout: Option<Millis>,
     pub exit: ExitCodes,
+    pub parse: Parse,
+}
+
+/// What the program's output is.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Parse {
+    /// One JSON document: the result itself.
+    #[default]
+    Json,
+    /// Anything: the result holds it as a text.
+    Text,
 }
 
 /// What exit codes mean; one that stands nowhere is a final failure.
@@ -66,8 +79,9 @@ impl Program {
             fields.problem("timeout", "must be longer than zero");
         }
         let exit = exit_codes(&mut fields);
+        let parse = fields.optional("parse").unwrap_or_default();
         let cwd = cwd.map(PathBuf::from);
-        fields.finish(run.map(|run| Program { run, input, stdin, env, cwd, timeout, exit }))
+        fields.finish(run.map(|run| Program { run, input, stdin, env, cwd, timeout, exit, parse }))
     }
 
     /// The program, for messages.

@@ -1,20 +1,33 @@
-//! `orchestrator demo`: a first run that needs nothing. Real jobs, real retries, a real limit.
+//! `orchestrator demo`: a first run that needs nothing. A real flow and real jobs, real retries, a
+//! real limit.
 
-use super::queue::serve::{Plan, serve};
+use super::queue::serve::{Ended, Plan, serve};
+use super::run::{End, Terms, work_on};
 use crate::cli::Globals;
 use crate::config::Flag;
 use crate::error::{CliError, CliResult};
 use crate::exit::Exit;
+use crate::flow::source::refused;
 use crate::intake::{Intake, JobFields};
+use crate::jobs::find;
+use crate::jobs::submit::{apply, submit};
+use crate::live::{Live, report};
 use crate::session::{Missing, Session};
+use crate::signals::Signal;
 use clap::Args;
 use orchestrator_core::spec::DEFAULT_QUEUE;
-use orchestrator_core::{Json, LimitRule};
+use orchestrator_core::{Json, LimitRule, Millis, NewJob};
 use orchestrator_engine::Engine;
+use orchestrator_flowfile::{FlowFile, Format};
 use orchestrator_store::Submitted;
+use orchestrator_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The flow that it runs.
+const FLOW: &str = include_str!("flow.yaml");
 
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
@@ -27,7 +40,7 @@ pub struct DemoArgs {
     keep: Option<PathBuf>,
 }
 
-/// Puts the jobs in, runs them, and says what to try next.
+/// Runs the flow, then the jobs, and says what to try next.
 pub async fn run(args: DemoArgs, globals: &Globals) -> CliResult {
     let scratch = match args.keep {
         Some(_) => None,
@@ -42,20 +55,50 @@ pub async fn run(args: DemoArgs, globals: &Globals) -> CliResult {
     let db = dir.join("orchestrator.db");
     let session = session(globals, &db)?;
     let store = session.open(Missing::Create)?;
-    let (created, duplicates) = submit(&session, &session.engine(store.clone()), &dir).await?;
-    let out = session.out;
-    out.note(format!(
-        "put in {created} jobs, {duplicates} of the lines named a job that was there already\n"
-    ));
-    let served =
-        serve(&session, store.clone(), Plan { queues: vec![DEFAULT_QUEUE.into()], drain: true }).await;
+    let result = show(&session, &store, &dir, &db, args.keep.is_some()).await;
     store.close();
-    let (report, _) = served?;
+    result
+}
+
+async fn show(session: &Session, store: &Arc<SqliteStore>, dir: &Path, db: &Path, kept: bool) -> CliResult {
+    let out = session.out;
+    if run_flow(session, store, dir).await? == Exit::Interrupted {
+        return Ok(Exit::Interrupted);
+    }
+    let (created, duplicates) = submit_jobs(session, &session.engine(store.clone()), dir).await?;
+    out.note(format!(
+        "\nput in {created} single jobs, {duplicates} of the lines named a job that was there already\n"
+    ));
+    let plan = Plan { queues: vec![DEFAULT_QUEUE.into()], drain: true };
+    let (report, ended) = serve(session, store.clone(), plan).await?;
     report.tell(out)?;
+    if ended == Ended::Asked(Signal::Interrupt) {
+        return Ok(Exit::Interrupted);
+    }
     if out.is_table() {
-        out.note(format!("\n{}", next_steps(args.keep.is_some(), &db)));
+        out.note(format!("\n{}", next_steps(kept, db)));
     }
     Ok(Exit::Ok)
+}
+
+/// Runs the flow with the live view.
+async fn run_flow(session: &Session, store: &Arc<SqliteStore>, dir: &Path) -> CliResult {
+    let file = FlowFile::from_text("flow.yaml", FLOW, Format::Yaml);
+    let plan = Arc::new(file.and_then(|file| file.plan()).map_err(|report| refused(&report))?);
+    apply(&**store, &plan).await?;
+    let dir = dir.canonicalize().map_err(|error| CliError::io(dir, &error))?;
+    let job = NewJob::of_flow(plan).payload(json!({ "dir": dir }).into());
+    let id = submit(&session.engine(store.clone()), job).await?.id();
+    let job = find::job(&**store, &id.to_string()).await?;
+    let mut live = Live::start(session.out, false);
+    let terms = Terms { patience: None, lease_ttl: Millis::secs(10) };
+    let ended = work_on(session, store, &job, terms, &mut live).await;
+    live.finish();
+    match ended? {
+        End::Job(job) if session.out.is_table() => report(session.out, &job),
+        End::Job(job) => session.out.event(&json!({ "event": "flow", "job": job })).map(|()| Exit::Ok),
+        End::Patience(_) | End::Asked => Ok(Exit::Interrupted),
+    }
 }
 
 /// Settings that show much in little time: short waits, and a limit that is felt.
@@ -79,7 +122,7 @@ fn session(globals: &Globals, db: &Path) -> CliResult<Session> {
     Ok(session.with_config(config))
 }
 
-async fn submit(session: &Session, engine: &Engine, dir: &Path) -> CliResult<(usize, usize)> {
+async fn submit_jobs(session: &Session, engine: &Engine, dir: &Path) -> CliResult<(usize, usize)> {
     let mut intake = Intake::new(session.config.clone(), session.registry(), false);
     let jobs = jobs(dir).into_iter().map(|fields| intake.job(fields)).collect::<Result<Vec<_>, _>>();
     let jobs = jobs.map_err(|problems| CliError::fields("a job of the demo was not taken in", &problems))?;
@@ -129,20 +172,19 @@ fn jobs(dir: &Path) -> Vec<JobFields> {
 
 fn next_steps(kept: bool, db: &Path) -> String {
     let mut lines = vec![
-        "What you saw: a duplicate joined its job, a host was held to 2 at once, one job failed once and"
+        "What you saw: a flow with a retry, a part per text, and a part that failed without harm; then jobs"
             .to_owned(),
-        "was retried, one ended in the dead letters. Try next:".to_owned(),
+        "of which a duplicate joined its job, a host was held to 2 at once, one was retried, and one ended"
+            .to_owned(),
+        "in the dead letters. Try next:".to_owned(),
     ];
     if kept {
         let db = db.display();
-        lines.push(format!("  orchestrator --db {db} queue stats"));
-        lines.push(format!("  orchestrator --db {db} queue retry-failed --dry-run"));
+        lines.push(format!("  orchestrator --db {db} jobs list"));
+        lines.push(format!("  orchestrator --db {db} dead-letter list"));
     }
-    lines.push(
-        "  orchestrator queue enqueue --artifact-id hello --handler sleep --payload '{\"for\": \"1s\"}'"
-            .to_owned(),
-    );
-    lines.push("  orchestrator queue run --drain".to_owned());
+    lines.push("  orchestrator run examples/flows/dataset-build.yaml".to_owned());
+    lines.push("  orchestrator flows graph examples/flows/optional-branch.yaml".to_owned());
     lines.push("  orchestrator queue import --help".to_owned());
     lines.join("\n")
 }

@@ -1,0 +1,140 @@
+//! What `bench flows` measures: jobs of many tasks, one scenario after the other, each on a fresh file.
+
+mod check;
+mod echo;
+mod fan_out;
+mod shape;
+
+use super::report::Report;
+use super::{FlowsArgs, Scenario, raw};
+use crate::error::CliResult;
+use crate::output::Output;
+use orchestrator_core::Json;
+use serde::Deserialize;
+use shape::{Load, Shape};
+use std::path::Path;
+
+/// How many jobs are sent alone to measure the latency at idle.
+const ALONE: u32 = 2000;
+
+/// Runs what was asked for.
+pub async fn run(args: &FlowsArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
+    let wanted = |scenario| args.only.is_empty() || args.only.contains(&scenario);
+    let loads: Vec<Load> = [(Scenario::Chain, Shape::Chain), (Scenario::Diamond, Shape::Diamond)]
+        .into_iter()
+        .filter(|(scenario, _)| wanted(*scenario))
+        .map(|(_, shape)| load(args, shape))
+        .collect();
+    // As many rows as the chains have tasks.
+    let raw_jobs = args.jobs * Shape::Chain.tasks();
+    let raw = if args.no_raw || loads.is_empty() {
+        None
+    } else {
+        Some(raw::cycle(raw_jobs, &args.send, dir, out, report)?)
+    };
+    for load in loads {
+        cycle(args, load, dir, out, raw, report).await?;
+    }
+    if wanted(Scenario::FanOut) {
+        fan_out::run(args, dir, out, report).await?;
+    }
+    if wanted(Scenario::Idle) {
+        idle(args, ALONE, dir, out, report).await?;
+    }
+    Ok(())
+}
+
+fn load(args: &FlowsArgs, shape: Shape) -> Load {
+    Load { shape, plain: args.plain, payload: args.send.payload }
+}
+
+/// Submit every job, then run all of them.
+async fn cycle(
+    args: &FlowsArgs,
+    load: Load,
+    dir: &Path,
+    out: &Output,
+    raw: Option<f64>,
+    report: &mut Report,
+) -> CliResult<()> {
+    let (name, jobs) = (load.shape.name(), args.jobs);
+    let tasks = jobs * load.shape.tasks();
+    out.note(format!("{name}: {jobs} jobs, {tasks} tasks, through {} workers ...", args.workers));
+    let bench = load.open(&dir.join(format!("{name}.db")))?;
+    let submit = bench.submit(jobs, args.send.batch, |job| job).await?;
+    let process = bench.process(jobs, args.workers).await?;
+    report.rate(format!("{name} submit"), jobs, submit);
+    report.task_rate(format!("{name} process"), tasks, process);
+    report.rate(format!("{name} whole, jobs"), jobs, submit + process);
+    let rate = report.task_rate(format!("{name} whole, tasks"), tasks, submit + process);
+    if let Some(raw) = raw {
+        report.ratio(format!("{name} tasks / raw whole"), rate, raw);
+    }
+    report.memory(&format!("memory after the {name}s"));
+    check::all_completed(&bench, jobs, |job| load.is_right(job)).await
+}
+
+/// One chain alone: submit, wait for its end, again.
+async fn idle(args: &FlowsArgs, times: u32, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
+    out.note(format!("chain: {times} jobs, one at a time ..."));
+    let load = load(args, Shape::Chain);
+    let bench = load.open(&dir.join("idle.db"))?;
+    report.latency("one chain, submit to end,", bench.one_by_one(times, args.workers).await?);
+    check::all_completed(&bench, times.into(), |job| load.is_right(job)).await
+}
+
+/// The number in an input or an output of the benchmark.
+fn number(json: &Json) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Numbered {
+        n: u64,
+    }
+    json.read::<Numbered>().ok().map(|numbered| numbered.n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::SendArgs;
+    use crate::output::{Color, Format};
+
+    fn args(dir: &Path, plain: bool) -> FlowsArgs {
+        FlowsArgs {
+            jobs: 120,
+            send: SendArgs { payload: 200, batch: 50, dir: dir.to_owned() },
+            workers: 8,
+            items: vec![150, 300],
+            plain,
+            only: vec![],
+            no_raw: true,
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn every_scenario_does_its_work() {
+        for plain in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let args = args(dir.path(), plain);
+            let out = Output::new(Format::Json, Color::Never, true);
+            let mut report = Report::new();
+            for shape in [Shape::Chain, Shape::Diamond] {
+                cycle(&args, load(&args, shape), dir.path(), &out, Some(1.0), &mut report).await.unwrap();
+            }
+            fan_out::run(&args, dir.path(), &out, &mut report).await.unwrap();
+            idle(&args, 3, dir.path(), &out, &mut report).await.unwrap();
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn work_that_was_not_done_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let load = load(&args(dir.path(), false), Shape::Chain);
+        let bench = load.open(&dir.path().join("chain.db")).unwrap();
+        bench.submit(10, 5, |job| job).await.unwrap();
+        assert!(check::all_completed(&bench, 10, |_| true).await.is_err(), "none has run");
+        bench.process(10, 4).await.unwrap();
+        check::all_completed(&bench, 10, |job| load.is_right(job)).await.unwrap();
+        assert!(check::all_completed(&bench, 11, |_| true).await.is_err(), "one is missing");
+        assert!(check::all_completed(&bench, 10, |_| false).await.is_err(), "the outputs are wrong");
+    }
+}

@@ -1,0 +1,1 @@
+DELETE FROM attempts WHERE task >= ?1 AND task < ?2

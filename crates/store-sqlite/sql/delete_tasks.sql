@@ -1,0 +1,1 @@
+DELETE FROM tasks WHERE task >= ?1 AND task < ?2

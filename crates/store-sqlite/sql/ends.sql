@@ -1,0 +1,1 @@
+SELECT task, state, lane FROM ended WHERE task >= ?1 AND task < ?2

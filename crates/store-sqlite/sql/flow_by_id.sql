@@ -1,0 +1,1 @@
+SELECT implicit, body FROM flows WHERE id = ?1

@@ -1,0 +1,1 @@
+INSERT OR IGNORE INTO waits (job, waiter) VALUES (?1, ?2)

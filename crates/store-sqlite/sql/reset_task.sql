@@ -1,0 +1,1 @@
+UPDATE tasks SET entry = NULL, leg = NULL WHERE task = ?1

@@ -1,0 +1,1 @@
+UPDATE flows SET applied = NULL WHERE implicit = 0 AND name = ?1 AND applied IS NOT NULL

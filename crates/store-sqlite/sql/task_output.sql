@@ -1,0 +1,1 @@
+SELECT output FROM ended WHERE task = ?1

@@ -1,0 +1,1 @@
+SELECT lane, tier, entry, payload FROM tasks WHERE task = ?1

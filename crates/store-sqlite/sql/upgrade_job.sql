@@ -1,0 +1,1 @@
+UPDATE jobs SET flow = ?2 WHERE seq = ?1

@@ -1,0 +1,1 @@
+UPDATE leases SET flow = ?2 WHERE task = ?1

@@ -1,0 +1,1 @@
+SELECT implicit, version, body FROM flows WHERE id = ?1

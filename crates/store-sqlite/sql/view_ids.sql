@@ -1,0 +1,1 @@
+SELECT seq, created FROM jobs ORDER BY seq DESC

@@ -1,0 +1,1 @@
+SELECT task, total / n FROM timings WHERE flow = ?1

@@ -1,0 +1,1 @@
+SELECT waiter FROM waits WHERE job = ?1 ORDER BY waiter
