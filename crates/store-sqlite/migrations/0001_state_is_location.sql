@@ -61,18 +61,24 @@ CREATE TABLE jobs (
     payload  TEXT NOT NULL
 ) STRICT;
 
--- The head of a job of a flow: all of it that changes. `alive` is its deadline while it is alive (the
--- end of time where it has none or its clock stands still), so the index holds live jobs only.
+-- The head of a job of a flow: all of it that changes. It has no index, so that a commit overwrites the heads that
+-- it changed, sixteen to a statement.
 CREATE TABLE runs (
     seq    INTEGER PRIMARY KEY,
     state  INTEGER NOT NULL,
-    alive  INTEGER,
     body   BLOB NOT NULL,
     output TEXT
 ) STRICT;
-CREATE INDEX runs_alive ON runs (alive) WHERE alive IS NOT NULL;
--- Failed and timed out: what may be recovered.
-CREATE INDEX runs_bad ON runs (state) WHERE state IN (6, 7);
+-- Heads that live, by deadline: the end of time where a job has none, or while its clock stands still.
+CREATE TABLE alive (
+    deadline INTEGER NOT NULL,
+    seq      INTEGER NOT NULL,
+    PRIMARY KEY (deadline, seq)
+) STRICT, WITHOUT ROWID;
+-- Heads that ended badly: what may be recovered.
+CREATE TABLE bad (
+    seq INTEGER PRIMARY KEY
+) STRICT;
 
 -- Tasks of flows that came to life, written when they do. `entry` is where the task stands now, if it
 -- stands anywhere: its stamp or its due time; none for an item that waits behind the others of its for_each.

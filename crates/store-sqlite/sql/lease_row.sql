@@ -1,4 +1,4 @@
--- The fence: only the attempt that holds the lease is found. Read and delete are two statements, as
--- DELETE ... RETURNING goes through a temporary table and costs four times as much.
+-- Read and delete are two statements, as DELETE ... RETURNING goes through a temporary table and costs four times as
+-- much.
 SELECT failures, crashes, spec, lane, tier, stamp, since, checkpoint, flow, started
 FROM leases WHERE task = ?1 AND attempt = ?2

@@ -1,1 +1,1 @@
-SELECT seq FROM runs WHERE alive <= ?1 ORDER BY alive, seq LIMIT ?2
+SELECT seq FROM alive WHERE deadline <= ?1 ORDER BY deadline, seq LIMIT ?2

@@ -1,1 +1,1 @@
-SELECT seq FROM runs WHERE state IN (6, 7) ORDER BY seq
+SELECT seq FROM bad ORDER BY seq

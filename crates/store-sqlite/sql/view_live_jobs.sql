@@ -1,5 +1,5 @@
--- Jobs that have not ended: heads that are alive, and jobs of queues whose task stands somewhere.
-SELECT seq FROM runs INDEXED BY runs_alive WHERE alive IS NOT NULL
+-- Jobs that have not ended: heads that live, and jobs of queues whose task stands somewhere.
+SELECT seq FROM alive
 UNION SELECT task >> 20 FROM ready
 UNION SELECT task >> 20 FROM parked
 UNION SELECT task >> 20 FROM delayed

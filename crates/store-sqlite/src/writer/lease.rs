@@ -9,6 +9,7 @@ use super::Writer;
 use super::bulk::{LeaseIn, Text};
 use super::cache::{Place, Room};
 use super::place::{Standing, Traveller};
+use super::settle::Ended;
 use crate::error::Abort;
 use crate::ids::{index_of, seq_of};
 use orchestrator_core::order::effective_tier;
@@ -279,6 +280,19 @@ impl Writer<'_> {
             worker: ask.worker.clone().into(),
             checkpoint: candidate.checkpoint.clone().map(Text),
         })?;
+        let standing = Standing { tier: cursor.tier, stamp: candidate.stamp, since: candidate.since };
+        self.leased.insert(
+            candidate.task,
+            Ended {
+                counters,
+                spec: job.spec,
+                lane: candidate.lane,
+                standing,
+                checkpoint: candidate.checkpoint.clone(),
+                flow: candidate.job.flow,
+                started: now,
+            },
+        );
         self.note(candidate.task, TaskState::Running, counters.attempt);
         Ok(Leased {
             task: self.ids.task(candidate.job.created, candidate.task),

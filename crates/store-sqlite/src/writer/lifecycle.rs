@@ -223,6 +223,7 @@ impl Writer<'_> {
             }
             Found::Leased { attempt } => {
                 self.sql.upgrade_lease.execute((task, flow))?;
+                self.leased.remove(&task);
                 let (lane, stamp, started): (i64, i64, i64) = self
                     .sql
                     .lease_row
@@ -234,7 +235,7 @@ impl Writer<'_> {
         };
         self.sql.upgrade_job.execute((seq, flow))?;
         self.hot.tasks.push(super::bulk::TaskIn { task, lane, tier: job.tier, entry, payload: None })?;
-        self.put_head(Head {
+        self.put_head(Box::new(Head {
             seq,
             flow,
             plan,
@@ -247,7 +248,7 @@ impl Writer<'_> {
             output: None,
             written: None,
             changed: false,
-        });
+        }));
         Ok(())
     }
 

@@ -37,6 +37,7 @@ use orchestrator_store::{Clock, LeaseAsk, LeaseGrant, Settlement, StoreResult};
 use runs::Heads;
 use rusqlite::Connection;
 use rustc_hash::FxHashMap;
+use settle::Ended;
 use sql::Sql;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -71,6 +72,7 @@ pub fn run(setup: Setup, mailbox: mpsc::Receiver<Request>, ready: impl FnOnce())
         keys: Keys::default(),
         flows: Flows::default(),
         heads: Heads::default(),
+        leased: FxHashMap::default(),
         over: VecDeque::new(),
         main: "main".into(),
         seen: None,
@@ -110,6 +112,8 @@ struct Writer<'c> {
     flows: Flows,
     /// Heads of jobs of flows that were met of late.
     heads: Heads,
+    /// What the rows of leases hold that were granted here.
+    leased: FxHashMap<i64, Ended>,
     /// Jobs that have ended, and whose waiters are still to be told.
     over: VecDeque<(i64, Timestamp, JobState)>,
     /// The name of the task of a queue's job.
@@ -240,6 +244,7 @@ impl Writer<'_> {
             let _ = self.sql.rollback.raw_execute();
             self.hot.forget();
             self.heads.clear();
+            self.leased.clear();
             self.over.clear();
             self.flows = Flows::default();
             self.seen = None;
@@ -254,6 +259,7 @@ impl Writer<'_> {
                 self.keys = Keys::default();
             }
             self.heads.clear();
+            self.leased.clear();
             self.load()?;
             self.seen = Some(version);
         }

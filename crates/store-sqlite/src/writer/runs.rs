@@ -2,7 +2,7 @@
 //! once per commit, however many of the job's tasks it touched.
 
 use super::Writer;
-use super::bulk::{RunIn, TaskIn, Text};
+use super::bulk::{AliveIn, RunIn, TaskIn, Text};
 use super::place::{Standing, Traveller};
 use crate::error::Abort;
 use crate::ids::{JOB_EVENT, job_state_code, pack, state_code};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// How much is kept in memory between commits: a head, or what a task gets, counts as its bytes and some.
 const KEPT: usize = 48 << 20;
 /// What an entry takes beside its payload.
-const OVERHEAD: usize = 512;
+const OVERHEAD: usize = 400;
 
 /// A job of a flow, as far as moving it on needs it.
 pub struct Head {
@@ -51,10 +51,10 @@ impl Head {
 /// What was read or made of late and will be needed again soon. All of it is in the tables.
 #[derive(Default)]
 pub struct Heads {
-    heads: FxHashMap<i64, Head>,
+    heads: FxHashMap<i64, Box<Head>>,
     /// What tasks get that came to life and were not leased yet.
     payloads: FxHashMap<i64, Json>,
-    /// How much has come in since it was last emptied.
+    /// How much both hold together.
     weight: usize,
 }
 
@@ -73,17 +73,34 @@ impl Heads {
 
     /// What a task gets, if it is still known. It is asked for once, when the task is leased.
     pub fn take_payload(&mut self, task: i64) -> Option<Json> {
-        self.payloads.remove(&task)
+        let payload = self.payloads.remove(&task)?;
+        self.weight -= weight(&payload);
+        Some(payload)
     }
 
     fn keep_payload(&mut self, task: i64, payload: &Json) {
-        self.weight += payload.size() + OVERHEAD;
-        self.payloads.insert(task, payload.clone());
+        self.weight += weight(payload);
+        if let Some(before) = self.payloads.insert(task, payload.clone()) {
+            self.weight -= weight(&before);
+        }
     }
 
-    fn keep(&mut self, head: Head) {
-        self.heads.insert(head.seq, head);
+    fn keep(&mut self, head: Box<Head>) {
+        self.weight += weight(&head.payload);
+        if let Some(before) = self.heads.insert(head.seq, head) {
+            self.weight -= weight(&before.payload);
+        }
     }
+
+    fn take(&mut self, seq: i64) -> Option<Box<Head>> {
+        let head = self.heads.remove(&seq)?;
+        self.weight -= weight(&head.payload);
+        Some(head)
+    }
+}
+
+fn weight(payload: &Json) -> usize {
+    payload.size() + OVERHEAD
 }
 
 /// What earlier tasks left, for templates.
@@ -119,19 +136,20 @@ impl<'c> Writer<'c> {
             let head = self.read_head(seq)?;
             self.heads.keep(head);
         }
-        self.heads.heads.get_mut(&seq).ok_or_else(|| Abort::Invalid("a head vanished".to_owned()))
+        let head = self.heads.heads.get_mut(&seq);
+        head.map(|head| &mut **head).ok_or_else(|| Abort::Invalid("a head vanished".to_owned()))
     }
 
     /// Takes the head of a job out of memory, to work on it beside everything else.
-    pub(super) fn take_head(&mut self, seq: i64) -> Result<Head, Abort> {
-        match self.heads.heads.remove(&seq) {
+    pub(super) fn take_head(&mut self, seq: i64) -> Result<Box<Head>, Abort> {
+        match self.heads.take(seq) {
             Some(head) => Ok(head),
             None => self.read_head(seq),
         }
     }
 
     /// Puts a head back that was changed.
-    pub(super) fn put_head(&mut self, mut head: Head) {
+    pub(super) fn put_head(&mut self, mut head: Box<Head>) {
         if !std::mem::replace(&mut head.changed, true) {
             self.changes.heads.push(head.seq);
         }
@@ -139,12 +157,12 @@ impl<'c> Writer<'c> {
     }
 
     /// Puts a head back that was only looked at.
-    pub(super) fn keep_head(&mut self, head: Head) {
+    pub(super) fn keep_head(&mut self, head: Box<Head>) {
         self.heads.keep(head);
     }
 
     /// Puts the head of a paused job back; it has come to rest if nothing of it runs any more.
-    pub(super) fn rest(&mut self, mut head: Head) -> Result<(), Abort> {
+    pub(super) fn rest(&mut self, mut head: Box<Head>) -> Result<(), Abort> {
         if head.run.state == JobState::Pausing && !self.runs_now(head.seq)? {
             head.run.come_to_rest();
             self.note_job(head.seq, head.run.state);
@@ -153,7 +171,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    fn read_head(&mut self, seq: i64) -> Result<Head, Abort> {
+    fn read_head(&mut self, seq: i64) -> Result<Box<Head>, Abort> {
         self.hot.flush()?;
         type Row = (Vec<u8>, i64, i64, i64, u8, Option<i64>, Json);
         let (body, flow, created, tenant, tier, entry, payload): Row =
@@ -162,8 +180,7 @@ impl<'c> Writer<'c> {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, payload))
             })?;
         let plan = self.plan(flow)?;
-        self.heads.weight += payload.size() + OVERHEAD;
-        let mut head = Head {
+        let mut head = Box::new(Head {
             seq,
             flow,
             run: postcard::from_bytes(&body).map_err(|error| Abort::Invalid(error.to_string()))?,
@@ -176,28 +193,43 @@ impl<'c> Writer<'c> {
             output: None,
             written: None,
             changed: false,
-        };
+        });
         head.written = Some(head.alive());
         Ok(head)
     }
 
     /// Writes the heads that changed in this transaction.
     pub(super) fn write_heads(&mut self) -> Result<(), Abort> {
-        for seq in std::mem::take(&mut self.changes.heads) {
+        let mut changed = std::mem::take(&mut self.changes.heads);
+        changed.sort_unstable();
+        for seq in changed {
             let Some(head) = self.heads.heads.get_mut(&seq) else { continue };
             head.changed = false;
             let state = job_state_code(head.run.state);
             let alive = head.alive();
             let body = postcard::to_stdvec(&head.run).map_err(|error| Abort::Invalid(error.to_string()))?;
             let output = head.output.clone().map(Text);
-            match head.written.replace(alive) {
-                None => self.hot.runs.push(RunIn { seq, state, alive, body, output })?,
-                Some(before) if before == alive => {
-                    self.sql.update_run.execute((seq, state, body))?;
+            let before = head.written.replace(alive);
+            if before != Some(alive) {
+                let bad = matches!(head.run.state, JobState::Failed | JobState::TimedOut);
+                if let Some(Some(deadline)) = before {
+                    self.sql.delete_alive.execute((deadline, seq))?;
                 }
-                Some(_) => {
-                    self.sql.update_run_life.execute((seq, state, body, alive, output))?;
+                match alive {
+                    Some(deadline) => {
+                        self.hot.alive.push(AliveIn { deadline, seq })?;
+                        if before == Some(None) {
+                            self.sql.delete_bad.execute([seq])?;
+                        }
+                    }
+                    None if bad => drop(self.sql.insert_bad.execute([seq])?),
+                    None => {}
                 }
+            }
+            self.hot.runs.push(RunIn { seq, state, body, output })?;
+            // One that is over is asked for no more, as a rule.
+            if alive.is_none() {
+                self.heads.take(seq);
             }
         }
         Ok(())
@@ -368,7 +400,7 @@ impl<'c> Writer<'c> {
     /// Goes on after a task of a flow ended by an attempt. Says whether the job has ended with it.
     pub(super) fn task_over(
         &mut self,
-        mut head: Head,
+        mut head: Box<Head>,
         index: u32,
         state: TaskState,
         output: Option<Json>,

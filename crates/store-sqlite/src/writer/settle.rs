@@ -14,15 +14,16 @@ use orchestrator_core::{
 use orchestrator_store::{Beat, Held, Settled, Settlement, SweepAsk, Swept};
 use rusqlite::OptionalExtension;
 
-/// What a lease's row told when it was deleted.
+/// What a lease's row tells beside who holds it and how long.
+#[derive(Clone)]
 pub(super) struct Ended {
     pub counters: Counters,
-    spec: i64,
+    pub spec: i64,
     pub lane: i64,
-    standing: Standing,
-    checkpoint: Option<Json>,
-    flow: Option<i64>,
-    started: Timestamp,
+    pub standing: Standing,
+    pub checkpoint: Option<Json>,
+    pub flow: Option<i64>,
+    pub started: Timestamp,
 }
 
 impl Writer<'_> {
@@ -146,30 +147,39 @@ impl Writer<'_> {
 
     /// Takes the lease from an attempt, if it holds one, and its slots with it.
     pub(super) fn end_lease(&mut self, task: i64, attempt: u32) -> Result<Option<Ended>, Abort> {
-        let ended = self
-            .sql
-            .lease_row
-            .query_row((task, attempt), |row| {
-                Ok(Ended {
-                    counters: Counters { attempt, failures: row.get(0)?, crashes: row.get(1)? },
-                    spec: row.get(2)?,
-                    lane: row.get(3)?,
-                    standing: Standing {
-                        tier: row.get(4)?,
-                        stamp: row.get(5)?,
-                        since: Timestamp::from_millis(row.get(6)?),
-                    },
-                    checkpoint: json(row, 7)?,
-                    flow: row.get(8)?,
-                    started: Timestamp::from_millis(row.get(9)?),
-                })
-            })
-            .optional()?;
-        let Some(ended) = ended else { return Ok(None) };
-        self.sql.delete_lease.execute([task])?;
+        let known = self.leased.get(&task).filter(|known| known.counters.attempt == attempt).cloned();
+        let found = match known {
+            Some(known) => Some(known),
+            None => self.lease_row(task, attempt)?,
+        };
+        let Some(ended) = found else { return Ok(None) };
+        // What is remembered tells what the row holds; whether it is there, only the table tells.
+        if self.sql.delete_lease.execute((task, attempt))? == 0 {
+            return Ok(None);
+        }
+        self.leased.remove(&task);
         self.cache.vacate(ended.lane);
         self.changes.wake = true;
         Ok(Some(ended))
+    }
+
+    fn lease_row(&mut self, task: i64, attempt: u32) -> Result<Option<Ended>, Abort> {
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(Ended {
+                counters: Counters { attempt, failures: row.get(0)?, crashes: row.get(1)? },
+                spec: row.get(2)?,
+                lane: row.get(3)?,
+                standing: Standing {
+                    tier: row.get(4)?,
+                    stamp: row.get(5)?,
+                    since: Timestamp::from_millis(row.get(6)?),
+                },
+                checkpoint: json(row, 7)?,
+                flow: row.get(8)?,
+                started: Timestamp::from_millis(row.get(9)?),
+            })
+        };
+        Ok(self.sql.lease_row.query_row((task, attempt), read).optional()?)
     }
 
     /// Writes the end of a task.

@@ -33,7 +33,7 @@ statements! {
     insert_delayed, due_page, delete_due_prefix, delete_delayed, dues, seek_delayed, scan_delayed,
     lease_row, delete_lease, extend_lease, overdue, lease_by_task,
     find_flow, flow_by_id, insert_flow, flow_standing, apply_flow, retire_flow,
-    run_by_seq, update_run, update_run_life, overdue_runs, upgrade_job, upgrade_lease,
+    run_by_seq, overdue_runs, delete_alive, insert_bad, delete_bad, upgrade_job, upgrade_lease,
     task_row, move_task, reset_task, live_tasks, delete_tasks, task_output, task_error, any_lease,
     row_ready, row_parked, row_delayed, insert_held, held_rows, delete_held,
     bad_ends, ends, dead_by_task, delete_attempts,

@@ -119,7 +119,7 @@ impl Writer<'_> {
     fn submit_flow(&mut self, job: &NewJob, row: JobIn, plan: Arc<Plan>) -> Result<(), Abort> {
         let seq = row.seq;
         let flow = self.flow_id(&plan)?;
-        let mut head = Head {
+        let mut head = Box::new(Head {
             seq,
             flow,
             run: Run::new(&plan, self.now),
@@ -132,7 +132,7 @@ impl Writer<'_> {
             output: None,
             written: None,
             changed: false,
-        };
+        });
         self.hot.jobs.push(JobIn { flow: Some(flow), ..row })?;
         self.note_job(seq, JobState::Pending);
         let refused = self.wait_for(&mut head, &job.after)?;

@@ -45,6 +45,7 @@ const LEAVE: &[(&str, &[&str], &str)] = &[
     (
         "view_live_jobs",
         &[
+            "SCAN alive",
             "USE TEMP B-TREE FOR ORDER BY",
             "SCAN ready",
             "USE TEMP B-TREE FOR ORDER BY",
@@ -57,7 +58,7 @@ const LEAVE: &[(&str, &[&str], &str)] = &[
         ],
         "it lists live jobs, on a reader's connection, and none that are over",
     ),
-    ("view_bad_runs", &["USE TEMP B-TREE FOR ORDER BY"], "two states of one index, put together"),
+    ("view_bad_runs", &["SCAN bad"], "all jobs that may be recovered, in order"),
     ("view_flows", &["USE TEMP B-TREE FOR LAST TERM OF ORDER BY"], "the few versions of a name"),
     ("view_flow_versions", &["USE TEMP B-TREE FOR ORDER BY"], "the few versions of a name"),
     ("view_ids", &["SCAN jobs"], "the newest first, up to the moment that the prefix names"),
@@ -81,7 +82,7 @@ const SEEKS: &[(&str, &[&str])] = &[
     ("delete_lease", &["SEARCH leases USING INTEGER PRIMARY KEY (rowid=?)"]),
     ("extend_lease", &["SEARCH leases USING INTEGER PRIMARY KEY (rowid=?)"]),
     ("job_by_seq", &["SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"]),
-    ("overdue_runs", &["SEARCH runs USING COVERING INDEX runs_alive (alive<?)"]),
+    ("overdue_runs", &["SEARCH alive USING PRIMARY KEY (deadline<?)"]),
     ("any_lease", &["SEARCH leases USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
 ];
 
@@ -165,9 +166,10 @@ fn what_a_statement_touches_does_not_grow_with_the_backlog() {
         "INSERT INTO parked SELECT 1 + i % 3, 2, i, i << 20, 0, 0, 0, 0, NULL FROM n",
         "INSERT INTO delayed SELECT i, i << 20, 1, 2, 0, 0, 0, NULL FROM n",
         "INSERT INTO idem SELECT i, i FROM n",
-        "INSERT INTO runs SELECT i, 1, i, x'00', NULL FROM n",
+        "INSERT INTO runs SELECT i, 1, x'00', NULL FROM n",
         "INSERT INTO tasks SELECT i << 20, 1, 2, i, NULL, NULL FROM n",
         "INSERT INTO ended SELECT i << 20, 4, i, 1, 0, 0, 1, NULL FROM n",
+        "INSERT INTO alive SELECT i, i FROM n",
         "INSERT INTO waits SELECT i, i + 1 FROM n",
     ] {
         conn.execute_batch(&format!("{numbers} {insert}")).unwrap();

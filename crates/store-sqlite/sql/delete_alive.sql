@@ -1,0 +1,1 @@
+DELETE FROM alive WHERE deadline = ?1 AND seq = ?2

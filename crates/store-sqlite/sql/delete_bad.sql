@@ -1,0 +1,1 @@
+DELETE FROM bad WHERE seq = ?1

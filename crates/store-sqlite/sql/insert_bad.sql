@@ -1,0 +1,1 @@
+INSERT OR IGNORE INTO bad (seq) VALUES (?1)
