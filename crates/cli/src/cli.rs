@@ -139,7 +139,7 @@ pub enum Command {
     Config(config::ConfigCommand),
     /// Run a flow and two dozen real jobs in a scratch directory, and watch them
     Demo(demo::DemoArgs),
-    /// Measure the queue on this machine
+    /// Measure queue and flows on this machine
     #[command(before_help = "Examples:
   orchestrator bench queue
   orchestrator bench raw --json")]

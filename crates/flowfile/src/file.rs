@@ -45,7 +45,11 @@ impl FlowFile {
         let document = parse(text, format).map_err(|error| Report::of_syntax(&name, error))?;
         match read::read(&document) {
             Ok(def) => Ok(FlowFile { name, document, def }),
-            Err(problems) => Err(Report::of_problems(&name, &document, &problems)),
+            Err(form) => {
+                // With what is wrong with the rest as a whole, so that one look mends it all.
+                let problems = read::compile(&document).err().unwrap_or(form);
+                Err(Report::of_problems(&name, &document, &problems))
+            }
         }
     }
 

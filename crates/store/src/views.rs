@@ -149,6 +149,33 @@ pub struct TaskView {
 }
 
 impl TaskView {
+    /// A task that waits for what it needs.
+    pub fn pending(index: u32, name: Arc<str>, spec: Arc<TaskSpec>) -> TaskView {
+        TaskView {
+            index,
+            name,
+            spec,
+            state: TaskState::Pending,
+            counters: Counters::default(),
+            limits: Limits::none(),
+            input: None,
+            checkpoint: None,
+            worker: None,
+            started: None,
+            expires: None,
+            due: None,
+            since: None,
+            parked: false,
+            held: false,
+            ended: None,
+            output: None,
+            dead: None,
+            items: None,
+            usual: None,
+            history: vec![],
+        }
+    }
+
     /// The output of an expanded task: the list of its items' outputs.
     pub fn output_of_items(outputs: impl IntoIterator<Item = Option<Json>>) -> Json {
         // JSON texts are what JSON can hold.

@@ -5,7 +5,7 @@ use super::frame::{self, Size};
 use super::track::Track;
 use crate::output::{Color, Format, Output};
 use orchestrator_core::{
-    Counters, ErrorClass, JobId, JobState, Json, Limits, Millis, Priority, TaskSpec, TaskState, Timestamp,
+    Counters, ErrorClass, JobId, JobState, Json, Millis, Priority, TaskSpec, TaskState, Timestamp,
 };
 use orchestrator_engine::Progress;
 use orchestrator_store::{AttemptEnd, AttemptRecord, FlowRef, ItemsView, JobView, TaskView};
@@ -14,29 +14,7 @@ use std::sync::Arc;
 const START: Timestamp = Timestamp::from_millis(1_000_000);
 
 fn task(index: u32, name: &str, state: TaskState) -> TaskView {
-    TaskView {
-        index,
-        name: name.into(),
-        spec: Arc::new(TaskSpec::new("command")),
-        state,
-        counters: Counters::default(),
-        limits: Limits::none(),
-        input: None,
-        checkpoint: None,
-        worker: None,
-        started: None,
-        expires: None,
-        due: None,
-        since: None,
-        parked: false,
-        held: false,
-        ended: None,
-        output: None,
-        dead: None,
-        items: None,
-        usual: None,
-        history: vec![],
-    }
+    TaskView { state, ..TaskView::pending(index, name.into(), Arc::new(TaskSpec::new("command"))) }
 }
 
 fn running(index: u32, name: &str) -> TaskView {

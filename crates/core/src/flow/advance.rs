@@ -418,13 +418,27 @@ impl<'a, P: Past> Machine<'a, P> {
                     about.insert("output".to_owned(), self.output_of(used.task)?);
                 }
                 if used.error {
-                    about.insert("error".to_owned(), self.past.error(used.task)?.into());
+                    about.insert("error".to_owned(), self.error_of(used.task)?.into());
                 }
                 tasks.insert(self.plan.tasks()[used.task as usize].name.to_string(), about.into());
             }
             base.insert("tasks".to_owned(), tasks.into());
         }
         Ok(Scope::new(base))
+    }
+
+    /// The last error of a task: of this very move, where it could not start, else what was kept of it.
+    fn error_of(&mut self, task: u32) -> Result<Option<String>, P::Error> {
+        let closed = self.moves.changes.iter().rev().find_map(|change| match change {
+            Change::Close { index, failure: Some(failure), .. } if *index == task => {
+                Some(failure.message.clone())
+            }
+            _ => None,
+        });
+        match closed {
+            Some(message) => Ok(Some(message)),
+            None => self.past.error(task),
+        }
     }
 
     /// The output of a task; of an expanded one, the list of its items' outputs.

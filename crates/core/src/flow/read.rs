@@ -11,6 +11,7 @@ mod value;
 
 use super::def::{BackoffDef, FlowDef, IdempotencyDef, TaskDef, TaskDefaults};
 use super::document::{Field, Kind, Node, Path, Problem};
+use super::plan::Plan;
 use fields::{Fields, Reader};
 use std::collections::BTreeMap;
 
@@ -70,7 +71,7 @@ pub fn is_task_name(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
 }
 
-/// Reads a flow. Where anything is wrong, all of it is told.
+/// Reads a flow. Where its form is wrong, all of it is told.
 pub fn read(document: &Node) -> Result<FlowDef, Vec<Problem>> {
     let mut reader = Reader::default();
     let def = flow(&mut reader, document);
@@ -78,6 +79,26 @@ pub fn read(document: &Node) -> Result<FlowDef, Vec<Problem>> {
     match def {
         Some(def) if problems.is_empty() => Ok(def),
         _ => Err(problems),
+    }
+}
+
+/// Reads and compiles a flow. Where its form is wrong, what is wrong with the rest of it as a whole is told too.
+pub fn compile(document: &Node) -> Result<Plan, Vec<Problem>> {
+    let mut reader = Reader::default();
+    let def = flow(&mut reader, document);
+    let mut problems = reader.into_problems();
+    let Some(def) = def else { return Err(problems) };
+    match Plan::compile(def) {
+        Ok(plan) if problems.is_empty() => Ok(plan),
+        Ok(_) => Err(problems),
+        Err(more) => {
+            // What could not be read is missing in the whole: that need not be said again.
+            let told: Vec<Path> = problems.iter().map(|problem| problem.path.clone()).collect();
+            let known = |path: &Path| told.iter().any(|known| path.0.starts_with(&known.0));
+            problems.extend(more.into_iter().filter(|problem| !known(&problem.path)));
+            problems.sort();
+            Err(problems)
+        }
     }
 }
 
@@ -138,7 +159,12 @@ fn tasks(reader: &mut Reader, flow: &Fields<'_>) -> Vec<TaskDef> {
         return vec![];
     };
     let tasks = reader.once(tasks, &path, "task");
-    tasks.into_iter().filter_map(|field| task(reader, field, path.key(&field.name))).collect()
+    let read = |field: &Field| {
+        // One that cannot be read still stands for its name: others may need it.
+        let unread = || TaskDef { name: field.name.clone(), ..TaskDef::default() };
+        task(reader, field, path.key(&field.name)).unwrap_or_else(unread)
+    };
+    tasks.into_iter().map(read).collect()
 }
 
 fn task(reader: &mut Reader, field: &Field, path: Path) -> Option<TaskDef> {

@@ -24,6 +24,19 @@ fn a_handler_gets_the_input_the_literal_or_what_was_rendered() {
 }
 
 #[test]
+fn an_error_is_known_to_what_follows_at_once() {
+    let job = Job::new(
+        flow([
+            task("bad").with("{{ input.nothing }}"),
+            task("after").needs(["bad"]).join(AllDone).with("{{ tasks.bad.error }}"),
+        ]),
+        json!({}),
+    );
+    let message = "with: {{ input.nothing }}: input has no field \"nothing\"; it is {}";
+    assert_eq!((job.error("bad"), job.payload("after")), (message, json!(message)));
+}
+
+#[test]
 fn a_job_knows_its_id() {
     let job = Job::new(flow([task("a").with("{{ job.id }}")]), json!(null));
     assert_eq!(job.payload("a").as_str().map(str::len), Some(36));

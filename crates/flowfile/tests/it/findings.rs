@@ -64,6 +64,30 @@ fn mistakes_of_sense_have_their_place_too() {
 }
 
 #[test]
+fn mistakes_of_form_do_not_hide_those_of_sense() {
+    let text = "\
+flow: bad
+tasks:
+  a: { handler: noop, needs: [c] }
+  b: { handler: noop, needs: [a], with: { x: \"{{ tasks.zz.output.n }}\" } }
+  c: { handler: noop, needs: [b], retrys: 3 }
+  d: nothing
+  e: { handler: noop, needs: [d, bb] }
+";
+    let found = report("bad.yaml", text);
+    for expected in [
+        "bad.yaml:3:30  tasks.a.needs  the tasks need each other in a circle",
+        "bad.yaml:4:46  tasks.b.with.x  there is no task \"zz\"",
+        "bad.yaml:5:43  tasks.c.retrys  a task has no field \"retrys\"",
+        "bad.yaml:6:6  tasks.d  ",
+        "bad.yaml:7:34  tasks.e.needs[1]  there is no task \"bb\"",
+    ] {
+        assert!(found.contains(expected), "{expected:?} is not in:\n{found}");
+    }
+    assert_eq!(found.lines().count(), 5, "each once, and nothing that only follows from another:\n{found}");
+}
+
+#[test]
 fn broken_syntax_is_told_with_its_place() {
     for (name, text, expected) in [
         ("f.yaml", "", "f.yaml:1:1  the file is empty; a flow starts with its name (flow) and has tasks"),

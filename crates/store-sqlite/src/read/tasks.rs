@@ -39,7 +39,7 @@ pub fn of_queue(
     entry: &Entry,
 ) -> rusqlite::Result<TaskView> {
     let task = pack(seq, 0);
-    let mut view = TaskView { input: Some(payload.clone()), ..blank(0, "main".into(), spec) };
+    let mut view = TaskView { input: Some(payload.clone()), ..TaskView::pending(0, "main".into(), spec) };
     if !fill_settled(conn, task, &mut view)? {
         let at = (entry.line, entry.lane, entry.tier, entry.at, task);
         let here =
@@ -70,7 +70,7 @@ pub fn of_flow(conn: &Connection, job: &Job<'_>, index: u32, place: Place) -> ru
         Some(item) => format!("{}[{item}]", rules.name).into(),
         None => rules.name.clone(),
     };
-    let mut view = blank(index, name, rules.spec.clone());
+    let mut view = TaskView::pending(index, name, rules.spec.clone());
     // The task of a job of a queue gets what was submitted, and that is known from the start.
     view.input = job.version.plan.is_implicit().then(|| job.payload.clone());
     view.counters.attempt = job.run.attempts_before(index);
@@ -125,32 +125,6 @@ fn output(conn: &Connection, task: i64) -> rusqlite::Result<Option<Json>> {
     let mut statement = conn.prepare_cached(include_str!("../../sql/task_output.sql"))?;
     let found = statement.query_row([task], |row| row.get::<_, Option<String>>(0)).optional()?;
     Ok(found.flatten().map(Json::trusted))
-}
-
-fn blank(index: u32, name: Arc<str>, spec: Arc<TaskSpec>) -> TaskView {
-    TaskView {
-        index,
-        name,
-        spec,
-        state: TaskState::Pending,
-        counters: Counters::default(),
-        limits: Limits::none(),
-        input: None,
-        checkpoint: None,
-        worker: None,
-        started: None,
-        expires: None,
-        due: None,
-        since: None,
-        parked: false,
-        held: false,
-        ended: None,
-        output: None,
-        dead: None,
-        items: None,
-        usual: None,
-        history: vec![],
-    }
 }
 
 /// Fills in a task that is over or held by a worker. False if it is neither.

@@ -178,6 +178,17 @@ async fn without_a_path_the_name_comes_from_the_key_or_the_url() {
 }
 
 #[tokio::test]
+async fn tasks_of_a_flow_share_its_key_but_not_its_file() {
+    let server = Server::start(|_| Reply::ok("abc")).await;
+    let mut run = Run::new(json!({"sources": [{"url": server.url("/papers/x.pdf")}]}));
+    run.work.leased.key = Some("report.pdf".into());
+    run.work.leased.flow = Some("reports".into());
+    completed(run.finish().await);
+    let files = run.files();
+    assert!(files.len() == 1 && files[0].starts_with("x-"), "{files:?}");
+}
+
+#[tokio::test]
 async fn an_absolute_path_is_taken_as_it_is() {
     let server = Server::start(|_| Reply::ok("abc")).await;
     let elsewhere = tempfile::tempdir().unwrap();

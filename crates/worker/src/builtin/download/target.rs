@@ -131,10 +131,11 @@ pub(super) fn hex(hasher: Sha256) -> String {
     format!("{:x}", hasher.finalize())
 }
 
-/// A name from the job's key, else from the first URL. Whatever had to be changed or left out of it
+/// A name from the key of a queue's job, else from the first URL: the tasks of a flow share its key. Whatever had to be changed or left out of it
 /// stands in a short hash: two downloads must never take each other's file for their own.
 fn default_name(download: &Download, leased: &Leased) -> PathBuf {
-    let name = match (&leased.key, download.sources.first()) {
+    let key = leased.key.as_ref().filter(|_| leased.flow.is_none());
+    let name = match (key, download.sources.first()) {
         (Some(key), _) => safe_name(key, key),
         (None, Some(source)) => {
             let last = source.url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
