@@ -111,8 +111,19 @@ pub fn soften(decision: Decision, optional: bool) -> Decision {
     }
 }
 
-/// Lets the first tasks in. For a job that waits for others: when it waits for none any more.
-pub fn begin<P: Past>(plan: &Plan, run: &mut Run, facts: Facts<'_>, past: &mut P) -> Result<Moves, P::Error> {
+/// Lets the first tasks in. For a job that waits for others: when it waits for none any more. `start` is the moment
+/// from which on they may run: now, or the later one that was asked for. From then on the job's time runs.
+pub fn begin<P: Past>(
+    plan: &Plan,
+    run: &mut Run,
+    facts: Facts<'_>,
+    past: &mut P,
+    start: Timestamp,
+) -> Result<Moves, P::Error> {
+    run.deadline = plan.timeout().map(|span| start + span);
+    if let Some(since) = &mut run.paused {
+        *since = facts.now;
+    }
     let mut machine = Machine::new(plan, run, facts, past);
     for root in plan.roots() {
         machine.enter_if_due(*root)?;

@@ -36,7 +36,7 @@ impl Flow {
         self
     }
 
-    /// How long a job may take from its submit to its end.
+    /// How long a job may take from when it may start to its end.
     pub fn timeout(mut self, span: Millis) -> Self {
         self.0.timeout = Some(span);
         self

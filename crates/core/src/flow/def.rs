@@ -18,7 +18,7 @@ pub struct FlowDef {
     /// For people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// How long a job may take from its submit to its end; 30 minutes where nothing is said.
+    /// How long a job may take from when it may start to its end; 30 minutes where nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Millis>,
     /// How often a job may be recovered; 3 where nothing is said.

@@ -26,7 +26,7 @@ pub struct Run {
     pub started: Option<Timestamp>,
     /// When it ended.
     pub ended: Option<Timestamp>,
-    /// When its time is up. It stands still while the job is paused.
+    /// When its time is up. Its clock starts when the job may start, and stands still while it is paused.
     pub deadline: Option<Timestamp>,
     /// Since when it is pausing or paused.
     pub paused: Option<Timestamp>,
@@ -137,7 +137,7 @@ pub struct Place {
 
 impl Run {
     /// A job that was just taken in.
-    pub fn new(plan: &Plan, now: Timestamp) -> Run {
+    pub fn new(plan: &Plan) -> Run {
         Run {
             state: JobState::Pending,
             tasks: vec![Standing::Pending; plan.tasks().len()],
@@ -146,7 +146,7 @@ impl Run {
             recoveries: 0,
             started: None,
             ended: None,
-            deadline: plan.timeout().map(|span| now + span),
+            deadline: None,
             paused: None,
             waits: 0,
             attempts: vec![],

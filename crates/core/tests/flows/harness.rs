@@ -74,7 +74,7 @@ impl Job {
     pub fn new(flow: Flow, input: Value) -> Job {
         let plan = flow.plan().unwrap();
         let mut job = Job {
-            run: Run::new(&plan, START),
+            run: Run::new(&plan),
             tasks: (0..plan.tasks().len() as u32).map(|index| (index, Seen::default())).collect(),
             plan,
             now: START,
@@ -88,7 +88,7 @@ impl Job {
     }
 
     pub fn begin(&mut self) {
-        self.step(|plan, run, facts, past| advance::begin(plan, run, facts, past));
+        self.step(|plan, run, facts, past| advance::begin(plan, run, facts, past, facts.now));
     }
 
     fn step(

@@ -34,7 +34,9 @@ fn stopping_ends_what_has_not_ended_and_nothing_else() {
 fn the_clock_stands_still_while_a_job_is_paused() {
     let plan = flow([task("a")]).timeout(Millis::mins(10)).plan().unwrap();
     let at = |minutes| START + Millis::mins(minutes);
-    let mut run = Run::new(&plan, START);
+    let mut run = Run::new(&plan);
+    assert_eq!(run.times_out(), None, "it has not begun");
+    run.deadline = Some(at(10));
     run.start(START);
     run.start(at(1));
     assert_eq!((run.started, run.times_out()), (Some(START), Some(at(10))));

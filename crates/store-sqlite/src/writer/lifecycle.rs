@@ -214,7 +214,7 @@ impl Writer<'_> {
         let plan = Arc::new(Plan::of_task(&spec, &self.cache.lane(submitted).limits));
         let flow = self.flow_id(&plan)?;
         let task = pack(seq, 0);
-        let mut run = Run::new(&plan, job.created);
+        let mut run = Run::new(&plan);
         run.state = found.job_state();
         run.tasks[0] = Stands::Live;
         let (lane, entry) = match found {

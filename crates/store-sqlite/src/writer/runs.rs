@@ -275,7 +275,8 @@ impl<'c> Writer<'c> {
     /// Lets the first tasks of a job in.
     pub(super) fn begin(&mut self, head: &mut Head) -> Result<(), Abort> {
         let due = head.run_at.filter(|at| *at > self.now);
-        self.step(head, due, |plan, run, facts, past| advance::begin(plan, run, facts, past))
+        let start = due.unwrap_or(self.now);
+        self.step(head, due, |plan, run, facts, past| advance::begin(plan, run, facts, past, start))
     }
 
     fn carry_out(&mut self, head: &Head, change: Change, due: Option<Timestamp>) -> Result<(), Abort> {

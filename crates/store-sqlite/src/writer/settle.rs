@@ -153,11 +153,11 @@ impl Writer<'_> {
             None => self.lease_row(task, attempt)?,
         };
         let Some(ended) = found else { return Ok(None) };
+        self.leased.remove(&task);
         // What is remembered tells what the row holds; whether it is there, only the table tells.
         if self.sql.delete_lease.execute((task, attempt))? == 0 {
             return Ok(None);
         }
-        self.leased.remove(&task);
         self.cache.vacate(ended.lane);
         self.changes.wake = true;
         Ok(Some(ended))

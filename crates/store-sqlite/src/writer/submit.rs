@@ -122,7 +122,7 @@ impl Writer<'_> {
         let mut head = Box::new(Head {
             seq,
             flow,
-            run: Run::new(&plan, self.now),
+            run: Run::new(&plan),
             plan,
             created: self.now,
             tenant: row.tenant,

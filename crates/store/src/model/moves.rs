@@ -51,7 +51,8 @@ impl Model {
     /// Lets the first tasks of a job in.
     pub(super) fn begin(&mut self, seq: u64, now: Timestamp) {
         let due = self.at(seq).run_at.filter(|at| *at > now);
-        self.advance(seq, now, due, |plan, run, facts, past| advance::begin(plan, run, facts, past));
+        let start = due.unwrap_or(now);
+        self.advance(seq, now, due, |plan, run, facts, past| advance::begin(plan, run, facts, past, start));
     }
 
     fn apply(&mut self, seq: u64, change: Change, due: Option<Timestamp>, now: Timestamp) {

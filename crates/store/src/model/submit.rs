@@ -59,7 +59,7 @@ impl Model {
             run_at: new.run_at,
             version,
             header,
-            run: Run::new(&plan, now),
+            run: Run::new(&plan),
             waits_for: BTreeSet::new(),
             output: None,
             tasks: (0..plan.tasks().len() as u32).map(|index| (index, Task::default())).collect(),

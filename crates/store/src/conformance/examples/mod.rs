@@ -157,7 +157,7 @@ async fn flow_examples(fixture: &dyn Fixture) {
         after {
             a_job_begins_when_the_others_have_completed, a_job_of_a_queue_can_wait,
             what_has_completed_is_not_waited_for, a_bad_end_cancels_those_that_wait,
-            a_job_behind_a_bad_end_is_cancelled_at_once, a_deadline_runs_while_it_waits,
+            a_job_behind_a_bad_end_is_cancelled_at_once, a_clock_starts_when_the_wait_is_over, a_pause_before_the_start_stops_no_clock,
             a_job_that_waits_can_be_cancelled, a_paused_job_begins_held,
             a_paused_job_that_waits_can_be_resumed, a_recovered_job_is_waited_for_again,
         }

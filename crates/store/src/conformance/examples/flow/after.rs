@@ -104,15 +104,29 @@ pub(in crate::conformance::examples) async fn a_job_behind_a_bad_end_is_cancelle
     assert_eq!(world.work_off(9).await, [live]);
 }
 
-pub(in crate::conformance::examples) async fn a_deadline_runs_while_it_waits(world: &World) {
+pub(in crate::conformance::examples) async fn a_clock_starts_when_the_wait_is_over(world: &World) {
     let first = world.add(job()).await;
     let id = world.add(after(new(chain().timeout(Millis::mins(1))), &[first])).await;
     let behind = world.add(after(job(), &[id])).await;
+    world.advance(Millis::mins(2));
+    assert_eq!(world.sweep(9).await.timed_out, [], "nobody is late who may not start");
+    assert_eq!(world.job(id).await.deadline, None);
+    assert_eq!(world.work_off(1).await, [first]);
+    assert_eq!(world.job(id).await.deadline, Some(world.now() + Millis::mins(1)));
     world.advance(Millis::mins(1));
-    assert_eq!(world.sweep(9).await.timed_out, [id], "only the one whose time was up");
+    assert_eq!(world.sweep(9).await.timed_out, [id]);
     assert_eq!(world.job_state(behind).await, JobState::Cancelled);
-    assert_eq!(world.work_off(9).await, [first]);
-    assert_eq!(world.job_state(id).await, JobState::TimedOut, "nothing begins any more");
+}
+
+pub(in crate::conformance::examples) async fn a_pause_before_the_start_stops_no_clock(world: &World) {
+    let first = world.add(job()).await;
+    let id = world.add(after(new(chain().timeout(Millis::mins(1))), &[first])).await;
+    world.control(Command::Pause(id)).await;
+    world.advance(Millis::mins(5));
+    assert_eq!(world.work_off(1).await, [first]);
+    world.advance(Millis::secs(10));
+    assert_eq!(world.control(Command::Resume(id)).await, Controlled::Done(JobState::Running));
+    assert_eq!(world.job(id).await.deadline, Some(world.now() + Millis::mins(1)), "all of its time is left");
 }
 
 pub(in crate::conformance::examples) async fn a_job_that_waits_can_be_cancelled(world: &World) {

@@ -75,6 +75,7 @@ pub(in crate::conformance::examples) async fn a_job_may_wait_for_its_moment(worl
     let id = world.add(new(flow).payload(json("[1,2]")).run_at(at)).await;
     let first = world.named(id, "a").await;
     assert_eq!((first.state, first.due, first.since), (Queued, Some(at), None));
+    assert_eq!(world.job(id).await.deadline, Some(at + Millis::mins(30)), "its time runs from then on");
     let items = world.items_of(id, "each").await;
     assert_eq!((items[0].state, items[0].due), (Queued, Some(at)));
     assert_eq!((items[1].state, items[1].due), (Pending, None));
