@@ -2,25 +2,25 @@
 //!
 //! Stores call these functions inside their transaction, with the job's [`Run`] in hand; what comes
 //! back is what to write. Joins, conditions, expansion, skipping, the end of the job, its recovery:
-//! all of it is decided here, so every store does the same.
+//! all of it is decided here, so every store does the same. (Lists are in `each`, templates in `scope`.)
 
+mod each;
 mod recover;
+mod scope;
 
 pub use recover::{From, NoRecovery, Reset, Undone, recover, restart};
 
 use super::def::JoinRule;
-use super::plan::{LimitPlan, Plan, TaskPlan, Uses};
-use super::run::{Group, Run, Standing};
-use super::template::{Scope, Template, TemplateError, shown};
+use super::plan::{Plan, TaskPlan};
+use super::run::{Run, Standing};
+use super::template::TemplateError;
 use crate::decide::{Decision, Next};
 use crate::id::JobId;
-use crate::job::DEFAULT_MAX_PAYLOAD;
 use crate::json::Json;
-use crate::limit::{LimitKey, Limits};
+use crate::limit::Limits;
 use crate::outcome::{ErrorClass, Failure};
 use crate::state::{JobState, TaskState};
 use crate::time::Timestamp;
-use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 
 /// The most items of one `for_each`.
@@ -251,7 +251,7 @@ impl<'a, P: Past> Machine<'a, P> {
                     each.items
                         .render(&items)
                         .map_err(|error| unresolved("for_each", &error))
-                        .and_then(as_list)
+                        .and_then(each::as_list)
                         .and_then(|items| self.expand(task, items, &mut scope))
                 }
                 None => self.render(rules, &scope).map(|(payload, limits)| {
@@ -286,186 +286,6 @@ impl<'a, P: Past> Machine<'a, P> {
         }
     }
 
-    /// Makes one task per item.
-    fn expand(&mut self, task: u32, items: Vec<Value>, scope: &mut Scope) -> Result<(), Failure> {
-        let rules = &self.plan.tasks()[task as usize];
-        let count = items.len() as u32;
-        if items.len() > MAX_ITEMS || self.run.next.saturating_add(count) > MAX_INDEX {
-            let message =
-                format!("for_each has {count} items; at most {MAX_ITEMS}, and {MAX_INDEX} tasks per job");
-            return Err(invalid(message));
-        }
-        if items.is_empty() {
-            self.close(task, Standing::Completed, None);
-            return Ok(());
-        }
-        // Nothing is written before every item is known to be sound: a list is run as a whole or not at all.
-        let first = self.run.next;
-        let window =
-            rules.each.as_ref().and_then(|each| each.concurrency).map_or(count, |most| most.min(count));
-        let (mut releases, mut bytes) = (Vec::with_capacity(items.len()), 0);
-        for (n, item) in (0..count).zip(items) {
-            let own = rules.with.is_none().then(|| Json::from(item.clone()));
-            scope.set_item(item, n as usize);
-            let (payload, limits) = self
-                .render(rules, scope)
-                .map_err(|failure| invalid(format!("item {n}: {}", failure.message)))?;
-            let (payload, admitted) = (payload.or(own), n < window);
-            bytes += payload.as_ref().map_or(0, Json::size);
-            if bytes > MAX_EXPANSION {
-                let message = format!(
-                    "the inputs of its items have more than {} MiB together: pass references instead of the data",
-                    MAX_EXPANSION >> 20
-                );
-                return Err(invalid(message));
-            }
-            let index = first + n;
-            releases.push(Change::Release(Release { index, task, payload, limits, attempt: 0, admitted }));
-        }
-        self.run.next += count;
-        self.run.groups.push(Group {
-            task,
-            first,
-            count,
-            admitted: window,
-            ended: 0,
-            failed: 0,
-            again: vec![],
-        });
-        self.moves.changes.push(Change::Expanded(task));
-        self.moves.changes.append(&mut releases);
-        self.set(task, Standing::Live);
-        Ok(())
-    }
-
-    /// Takes items up again that went wrong, as many at once as may run at once.
-    fn reopen(&mut self, items: &[(u32, u32)]) {
-        for group in &mut self.run.groups {
-            let again: Vec<u32> =
-                items.iter().map(|(index, _)| *index).filter(|index| group.has(*index)).collect();
-            if again.is_empty() {
-                continue;
-            }
-            group.ended = group.count - again.len() as u32;
-            group.failed = group.failed.saturating_sub(again.len() as u32);
-            group.admitted = group.count;
-            let each = self.plan.tasks()[group.task as usize].each.as_ref();
-            let window = each.and_then(|each| each.concurrency).map_or(again.len(), |most| most as usize);
-            let (now, later) = again.split_at(window.min(again.len()));
-            self.moves.changes.push(Change::Expanded(group.task));
-            self.moves.changes.extend(now.iter().copied().map(Change::Admit));
-            group.again = later.iter().rev().copied().collect();
-            self.run.tasks[group.task as usize] = Standing::Live;
-        }
-    }
-
-    /// Counts an item off, lets the next one in, and ends the whole with the last.
-    fn item_ended(&mut self, index: u32, state: TaskState) {
-        let Some(group) = self.run.groups.iter_mut().find(|group| group.has(index)) else { return };
-        group.ended += 1;
-        group.failed += u32::from(state == TaskState::Failed);
-        let (task, done) = (group.task, group.ended == group.count);
-        let next = match group.again.pop() {
-            None if group.admitted < group.count => {
-                group.admitted += 1;
-                Some(group.first + group.admitted - 1)
-            }
-            again => again,
-        };
-        self.moves.changes.extend(next.map(Change::Admit));
-        if done {
-            let end = if group.failed > 0 { Standing::Failed } else { Standing::Completed };
-            self.close(task, end, None);
-        }
-    }
-
-    /// What the handler gets and the limits under which it runs.
-    fn render(&self, task: &TaskPlan, scope: &Scope) -> Result<(Option<Json>, Limits), Failure> {
-        let payload = match &task.with {
-            Some(with) if !with.is_literal() => {
-                let payload = with.render_json(scope).map_err(|error| unresolved("with", &error))?;
-                if payload.size() > DEFAULT_MAX_PAYLOAD {
-                    let message = format!(
-                        "its input has {} bytes, over the limit of {DEFAULT_MAX_PAYLOAD}: pass a reference instead of the data",
-                        payload.size()
-                    );
-                    return Err(invalid(message));
-                }
-                Some(readable("with", payload)?)
-            }
-            _ => None,
-        };
-        let limits = match &task.limits {
-            LimitPlan::Fixed(limits) => limits.clone(),
-            LimitPlan::Templates(keys) => {
-                let key = |(kind, name): &(String, Template)| {
-                    let name = name.render_text(scope).map_err(|error| unresolved("limits", &error))?;
-                    LimitKey::new(kind, &name).map_err(|error| bad_limit(&error))
-                };
-                let keys = keys.iter().map(key).collect::<Result<Vec<_>, _>>()?;
-                Limits::new(keys).map_err(|error| bad_limit(&error))?
-            }
-        };
-        Ok((payload, limits))
-    }
-
-    /// What templates see: only what they refer to is read.
-    fn scope(&mut self, uses: &Uses) -> Result<Scope, P::Error> {
-        let mut base = Map::new();
-        if uses.input {
-            base.insert("input".to_owned(), self.facts.input.value());
-        }
-        if uses.job {
-            let job = json!({ "id": self.facts.id.to_string(), "tenant": self.facts.tenant });
-            base.insert("job".to_owned(), job);
-        }
-        if !uses.tasks.is_empty() {
-            let mut tasks = Map::new();
-            for used in &uses.tasks {
-                let mut about = Map::new();
-                let state = self.run.tasks[used.task as usize].state();
-                about.insert("state".to_owned(), state.as_str().into());
-                if used.output {
-                    about.insert("output".to_owned(), self.output_of(used.task)?);
-                }
-                if used.error {
-                    about.insert("error".to_owned(), self.error_of(used.task)?.into());
-                }
-                tasks.insert(self.plan.tasks()[used.task as usize].name.to_string(), about.into());
-            }
-            base.insert("tasks".to_owned(), tasks.into());
-        }
-        Ok(Scope::new(base))
-    }
-
-    /// The last error of a task: of this very move, where it could not start, else what was kept of it.
-    fn error_of(&mut self, task: u32) -> Result<Option<String>, P::Error> {
-        let closed = self.moves.changes.iter().rev().find_map(|change| match change {
-            Change::Close { index, failure: Some(failure), .. } if *index == task => {
-                Some(failure.message.clone())
-            }
-            _ => None,
-        });
-        match closed {
-            Some(message) => Ok(Some(message)),
-            None => self.past.error(task),
-        }
-    }
-
-    /// The output of a task; of an expanded one, the list of its items' outputs.
-    fn output_of(&mut self, task: u32) -> Result<Value, P::Error> {
-        let Some(group) = self.run.group(task).cloned() else {
-            let empty = self.plan.tasks()[task as usize].each.is_some()
-                && self.run.tasks[task as usize] == Standing::Completed;
-            if empty {
-                return Ok(Value::Array(vec![]));
-            }
-            return Ok(self.past.output(task)?.map_or(Value::Null, |output| output.value()));
-        };
-        let item = |n| Ok(self.past.output(group.first + n)?.map_or(Value::Null, |output| output.value()));
-        Ok(Value::Array((0..group.count).map(item).collect::<Result<_, P::Error>>()?))
-    }
-
     fn finish(&mut self) -> Result<(), P::Error> {
         let bad = self.run.tasks.iter().any(|task| task.is_bad());
         self.run.state = if bad { JobState::Failed } else { JobState::Completed };
@@ -489,13 +309,6 @@ impl<'a, P: Past> Machine<'a, P> {
     }
 }
 
-fn as_list(value: Value) -> Result<Vec<Value>, Failure> {
-    match value {
-        Value::Array(items) => Ok(items),
-        other => Err(invalid(format!("for_each must be a list, but it is {}", shown(&other)))),
-    }
-}
-
 /// Refuses what a template nested so deep that later templates could not read it.
 fn readable(field: &str, json: Json) -> Result<Json, Failure> {
     if json.is_too_deep() {
@@ -506,10 +319,6 @@ fn readable(field: &str, json: Json) -> Result<Json, Failure> {
 
 fn unresolved(field: &str, error: &TemplateError) -> Failure {
     invalid(format!("{field}: {error}"))
-}
-
-fn bad_limit(error: &crate::limit::BadLimit) -> Failure {
-    invalid(format!("limits: {error}"))
 }
 
 fn invalid(message: String) -> Failure {

@@ -1,9 +1,9 @@
 //! What happens to a job of a flow as a whole: stop, pause, resume, recover.
 
 use super::Writer;
+use super::heads::Head;
 use super::lease::json;
 use super::place::{Found, JobRow, Standing, Traveller};
-use super::runs::Head;
 use crate::error::Abort;
 use crate::ids::{index_of, pack, seq_of, state_of};
 use orchestrator_core::flow::advance::{self, Change, From, NoRecovery, Reset, Undone};

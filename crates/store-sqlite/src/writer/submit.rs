@@ -2,9 +2,10 @@
 
 use super::Writer;
 use super::bulk::{JobIn, Text};
+use super::heads::Head;
 use super::keys;
 use super::place::{JobRow, Traveller};
-use super::runs::{Head, not_after};
+use super::runs::not_after;
 use crate::error::Abort;
 use crate::ids::pack;
 use orchestrator_core::flow::{Plan, Run};
