@@ -246,6 +246,8 @@ impl Writer<'_> {
         let mut timed_out = Vec::with_capacity(late.len());
         for seq in late {
             let head = self.head_of(seq)?;
+            // One that waits has no deadline, so none of these can have ended by the end of another.
+            debug_assert!(!head.run.state.is_terminal());
             let limit = head.plan.timeout().unwrap_or_default();
             let created = head.created;
             self.stop(seq, JobState::TimedOut, Some(format!("it took longer than {limit}")))?;
