@@ -45,7 +45,7 @@ pub struct ListArgs {
 pub struct ShowArgs {
     /// The job: its id, or the start of it
     job: String,
-    /// The task: its name, name[3] for an item, or its index [default: the only one]
+    /// The task: its name, `name[3]` for an item, or its index [default: the only one]
     task: Option<String>,
 }
 

@@ -12,8 +12,12 @@ use std::sync::Arc;
 
 /// How much is kept in memory between commits: a head, or what a task gets, counts as its bytes and some.
 const KEPT: usize = 48 << 20;
-/// What an entry takes beside its payload.
-const OVERHEAD: usize = 400;
+/// What a head takes beside its payload.
+const HEAD: usize = 400;
+/// What a payload takes beside its text.
+const ENTRY: usize = 80;
+/// After so many reads while it is full, what is kept has shown to be of no use.
+const MISSES: u32 = 20_000;
 
 /// A job of a flow, as far as moving it on needs it.
 pub struct Head {
@@ -53,6 +57,8 @@ pub struct Heads {
     payloads: FxHashMap<i64, Json>,
     /// How much both hold together.
     weight: usize,
+    /// How often something was read anew while it was full.
+    misses: u32,
 }
 
 impl Heads {
@@ -61,9 +67,14 @@ impl Heads {
         *self = Heads::default();
     }
 
-    /// Forgets everything when it has become much.
+    /// Whether nothing more should be kept. What came first is served first, so of a backlog its beginning is kept.
+    fn is_full(&self) -> bool {
+        self.weight > KEPT
+    }
+
+    /// Forgets everything when what is kept is not what is asked for: jobs that wait for long, or are paused.
     pub fn trim(&mut self) {
-        if self.weight > KEPT {
+        if self.misses > MISSES {
             self.clear();
         }
     }
@@ -71,33 +82,31 @@ impl Heads {
     /// What a task gets, if it is still known. It is asked for once, when the task is leased.
     pub fn take_payload(&mut self, task: i64) -> Option<Json> {
         let payload = self.payloads.remove(&task)?;
-        self.weight -= weight(&payload);
+        self.weight -= payload.size() + ENTRY;
         Some(payload)
     }
 
     pub(super) fn keep_payload(&mut self, task: i64, payload: &Json) {
-        self.weight += weight(payload);
-        if let Some(before) = self.payloads.insert(task, payload.clone()) {
-            self.weight -= weight(&before);
+        // What it was to get before a recovery must not outlive it, whether this is kept or not.
+        self.take_payload(task);
+        if !self.is_full() {
+            self.weight += payload.size() + ENTRY;
+            self.payloads.insert(task, payload.clone());
         }
     }
 
     pub(super) fn keep(&mut self, head: Box<Head>) {
-        self.weight += weight(&head.payload);
+        self.weight += head.payload.size() + HEAD;
         if let Some(before) = self.heads.insert(head.seq, head) {
-            self.weight -= weight(&before.payload);
+            self.weight -= before.payload.size() + HEAD;
         }
     }
 
     fn take(&mut self, seq: i64) -> Option<Box<Head>> {
         let head = self.heads.remove(&seq)?;
-        self.weight -= weight(&head.payload);
+        self.weight -= head.payload.size() + HEAD;
         Some(head)
     }
-}
-
-fn weight(payload: &Json) -> usize {
-    payload.size() + OVERHEAD
 }
 
 impl Writer<'_> {
@@ -144,6 +153,7 @@ impl Writer<'_> {
 
     fn read_head(&mut self, seq: i64) -> Result<Box<Head>, Abort> {
         self.hot.flush()?;
+        self.heads.misses += u32::from(self.heads.is_full());
         type Row = (Vec<u8>, i64, i64, i64, u8, Option<i64>, Json);
         let (body, flow, created, tenant, tier, entry, payload): Row =
             self.sql.run_by_seq.query_row([seq], |row| {
@@ -199,7 +209,7 @@ impl Writer<'_> {
             }
             self.hot.runs.push(RunIn { seq, state, body, output })?;
             // One that is over is asked for no more, as a rule.
-            if alive.is_none() {
+            if alive.is_none() || self.heads.is_full() {
                 self.heads.take(seq);
             }
         }
