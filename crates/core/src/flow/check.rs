@@ -3,7 +3,7 @@
 mod graph;
 mod refer;
 
-use super::def::{FlowDef, TaskDef};
+use super::def::{BackoffDef, FlowDef, TaskDef};
 use super::document::{Path, Problem};
 use super::plan::{
     EachPlan, LimitPlan, MAX_DEFINITION, MAX_TASKS, OutputPlan, Parts, TaskPlan, Uses, read_text, spec_of,
@@ -14,6 +14,7 @@ use super::template::{Expression, Template};
 use crate::json::Json;
 use crate::limit::{LimitKey, Limits, MAX_KEYS};
 use crate::spec::{MAX_NAME, is_name};
+use crate::time::Millis;
 use graph::Ancestors;
 use refer::View;
 use serde_json::Value;
@@ -102,28 +103,43 @@ impl<'d> Checker<'d> {
 
     fn header(&mut self) {
         let root = Path::root();
-        if !is_name(&self.def.name) {
-            self.add(root.key("flow"), format!("must be a name: 1 to {MAX_NAME} of A-Z a-z 0-9 . _ - /"));
-        }
+        self.name(root.key("flow"), Some(&self.def.name));
         if self.def.tasks.is_empty() {
             self.add(root.key("tasks"), "a flow needs at least one task");
         }
-        if self.def.timeout.is_some_and(|span| span.0 == 0) {
-            self.add(root.key("timeout"), "must be longer than zero");
-        }
+        self.span(root.key("timeout"), self.def.timeout);
         let defaults = &self.def.defaults;
         let at = root.key("defaults");
-        if defaults.timeout.is_some_and(|span| span.0 == 0) {
-            self.add(at.key("timeout"), "must be longer than zero");
+        self.name(at.key("queue"), defaults.queue.as_ref());
+        self.attempts(&at, defaults.timeout, defaults.retries, defaults.backoff);
+    }
+
+    /// How attempts are run, for all tasks or for one.
+    fn attempts(
+        &mut self,
+        at: &Path,
+        timeout: Option<Millis>,
+        retries: Option<u32>,
+        backoff: Option<BackoffDef>,
+    ) {
+        self.span(at.key("timeout"), timeout);
+        if retries.is_some_and(|retries| retries > MAX_RETRIES) {
+            self.add(at.key("retries"), format!("at most {MAX_RETRIES}"));
         }
-        if defaults.queue.as_deref().is_some_and(|queue| !is_name(queue)) {
-            self.add(at.key("queue"), format!("must be a name: 1 to {MAX_NAME} of A-Z a-z 0-9 . _ - /"));
-        }
-        if defaults.backoff.and_then(|backoff| backoff.base) == Some(0) {
+        if backoff.and_then(|backoff| backoff.base) == Some(0) {
             self.add(at.key("backoff").key("base"), "must be at least 1");
         }
-        if defaults.retries.is_some_and(|retries| retries > MAX_RETRIES) {
-            self.add(at.key("retries"), format!("at most {MAX_RETRIES}"));
+    }
+
+    fn name(&mut self, at: Path, name: Option<&String>) {
+        if name.is_some_and(|name| !is_name(name)) {
+            self.add(at, format!("must be a name: 1 to {MAX_NAME} of A-Z a-z 0-9 . _ - /"));
+        }
+    }
+
+    fn span(&mut self, at: Path, span: Option<Millis>) {
+        if span == Some(Millis(0)) {
+            self.add(at, "must be longer than zero");
         }
     }
 
@@ -226,20 +242,9 @@ impl<'d> Checker<'d> {
 
     fn task(&mut self, task: &TaskDef, needs: Vec<u32>, view: View<'_>) -> TaskPlan {
         let path = Path::root().key("tasks").key(&task.name);
-        for (field, name) in [("handler", Some(&task.handler)), ("queue", task.queue.as_ref())] {
-            if name.is_some_and(|name| !is_name(name)) {
-                self.add(path.key(field), format!("must be a name: 1 to {MAX_NAME} of A-Z a-z 0-9 . _ - /"));
-            }
-        }
-        if task.timeout.is_some_and(|span| span.0 == 0) {
-            self.add(path.key("timeout"), "must be longer than zero");
-        }
-        if task.retries.is_some_and(|retries| retries > MAX_RETRIES) {
-            self.add(path.key("retries"), format!("at most {MAX_RETRIES}"));
-        }
-        if task.backoff.and_then(|backoff| backoff.base) == Some(0) {
-            self.add(path.key("backoff").key("base"), "must be at least 1");
-        }
+        self.name(path.key("handler"), Some(&task.handler));
+        self.name(path.key("queue"), task.queue.as_ref());
+        self.attempts(&path, task.timeout, task.retries, task.backoff);
         if task.concurrency.is_some() && task.for_each.is_none() {
             self.add(
                 path.key("concurrency"),

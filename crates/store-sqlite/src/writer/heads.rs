@@ -141,16 +141,6 @@ impl Writer<'_> {
         self.heads.keep(head);
     }
 
-    /// Puts the head of a paused job back; it has come to rest if nothing of it runs any more.
-    pub(super) fn rest(&mut self, mut head: Box<Head>) -> Result<(), Abort> {
-        if head.run.state == JobState::Pausing && !self.runs_now(head.seq)? {
-            head.run.come_to_rest();
-            self.note_job(head.seq, head.run.state);
-        }
-        self.put_head(head);
-        Ok(())
-    }
-
     fn read_head(&mut self, seq: i64) -> Result<Box<Head>, Abort> {
         self.hot.flush()?;
         self.heads.misses += u32::from(self.heads.is_full());

@@ -66,9 +66,8 @@ impl Writer<'_> {
         }
         self.changes.wake = true;
         self.note_job(seq, state);
-        let created = head.created;
-        self.put_head(head);
-        self.job_over(seq, created, state)
+        self.put_moved(head)?;
+        Ok(())
     }
 
     fn live_tasks(&mut self, seq: i64) -> Result<Vec<Live>, Abort> {
@@ -291,12 +290,7 @@ impl Writer<'_> {
         self.step(&mut head, None, |plan, run, facts, past| {
             advance::restart(plan, run, facts, past, &undone)
         })?;
-        let (created, state) = (head.created, head.run.state);
-        self.put_head(head);
-        if state.is_terminal() {
-            self.job_over(seq, created, state)?;
-        }
-        Ok(Controlled::Done(state))
+        self.put_moved(head).map(Controlled::Done)
     }
 
     /// Takes back the ends of tasks that are to run again.

@@ -66,13 +66,29 @@ impl<'c> Writer<'c> {
         if moves.output.is_some() {
             head.output = moves.output;
         }
-        if head.run.state == JobState::Pausing && !self.runs_now(head.seq)? {
-            head.run.come_to_rest();
-        }
         if head.run.state != before {
             self.note_job(head.seq, head.run.state);
         }
+        self.come_to_rest(head)
+    }
+
+    /// A job that is to pause has paused once nothing of it runs any more.
+    pub(super) fn come_to_rest(&mut self, head: &mut Head) -> Result<(), Abort> {
+        if head.run.state == JobState::Pausing && !self.runs_now(head.seq)? {
+            head.run.come_to_rest();
+            self.note_job(head.seq, head.run.state);
+        }
         Ok(())
+    }
+
+    /// Puts back the head of a job that moved on, and tells who waits for it if it has ended. Says where it stands.
+    pub(super) fn put_moved(&mut self, head: Box<Head>) -> Result<JobState, Abort> {
+        let (seq, created, state) = (head.seq, head.created, head.run.state);
+        self.put_head(head);
+        if state.is_terminal() {
+            self.job_over(seq, created, state)?;
+        }
+        Ok(state)
     }
 
     /// Lets the first tasks of a job in.
@@ -213,12 +229,7 @@ impl<'c> Writer<'c> {
         self.step(&mut head, None, |plan, run, facts, past| {
             advance::ended(plan, run, facts, past, index, state)
         })?;
-        let (seq, created, state) = (head.seq, head.created, head.run.state);
-        self.put_head(head);
-        if state.is_terminal() {
-            self.job_over(seq, created, state)?;
-        }
-        Ok(state.is_terminal())
+        Ok(self.put_moved(head)?.is_terminal())
     }
 
     /// Tells the jobs that wait for a job how it ended, then those that wait for them, and so on.
@@ -253,11 +264,7 @@ impl<'c> Writer<'c> {
             if head.run.waits == 0 {
                 self.begin(&mut head)?;
             }
-            let (created, state) = (head.created, head.run.state);
-            self.put_head(head);
-            if state.is_terminal() {
-                self.job_over(waiter, created, state)?;
-            }
+            self.put_moved(head)?;
         }
         Ok(())
     }

@@ -105,10 +105,11 @@ impl Writer<'_> {
             return Ok(Settled::Applied { state, due, dead, job_ended });
         }
         match head {
-            Some(head) if head.run.is_paused() => {
+            Some(mut head) if head.run.is_paused() => {
                 let standing = due.is_none().then_some(ended.standing);
                 self.hold(lane, ended.standing.tier, standing, due, who)?;
-                self.rest(head)?;
+                self.come_to_rest(&mut head)?;
+                self.put_head(head);
             }
             head => {
                 let row = self.cache.lane(lane);
