@@ -151,24 +151,22 @@ impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         let of = |exit, what: String| CliError::new(exit, error.code(), what);
         match &error {
-            StoreError::Open { path, source } => of(
-                Exit::Error,
-                format!("cannot open the database: {source}"),
-            )
-            .at(path.display().to_string())
-            .hint(
-                "check that the directory exists and that you may write to it; --db PATH names another file",
-            ),
-            StoreError::NotADatabase { path, detail } => {
-                of(Exit::Error, format!("not an orchestrator database: {detail}"))
-                    .at(path.display().to_string())
-                    .hint("name another file with --db PATH, or move this one away")
+            StoreError::Open { place, advice, source } => {
+                of(Exit::Error, format!("cannot open the database: {source}")).at(place).hint(*advice)
             }
-            StoreError::NewerSchema { path, found, known } => of(
+            StoreError::Unreachable { place, advice, source } => {
+                of(Exit::Unreachable, format!("cannot reach the database: {source}")).at(place).hint(*advice)
+            }
+            StoreError::NotADatabase { place, detail } => {
+                of(Exit::Error, format!("not an orchestrator database: {detail}"))
+                    .at(place)
+                    .hint("name another with --db, or move this one away")
+            }
+            StoreError::NewerSchema { place, found, known } => of(
                 Exit::Error,
                 format!("the database has schema version {found}, this program knows up to {known}"),
             )
-            .at(path.display().to_string())
+            .at(place)
             .hint("use the newer orchestrator that wrote it"),
             StoreError::NotWritable { source } => {
                 of(Exit::Error, format!("cannot write to the database: {source}"))

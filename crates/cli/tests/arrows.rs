@@ -10,6 +10,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("flowfile", &["core"]),
     ("store", &["core"]),
     ("store-sqlite", &["core", "store"]),
+    ("store-postgres", &["core", "store"]),
+    ("pg-harness", &[]),
     ("worker", &["core", "store"]),
     ("engine", &["core", "store", "worker"]),
     ("cli", &["core", "flowfile", "store", "store-sqlite", "worker", "engine"]),
@@ -35,9 +37,9 @@ fn the_arrows_point_one_way() {
                 assert!(allowed.contains(ours), "crates/{name} must not use crates/{ours}");
             }
             assert!(name != "core" || !NOT_IN_CORE.contains(&used.as_str()), "the core is pure: no {used}");
-            let backend = used == "rusqlite";
+            let backend = ["rusqlite", "tokio-postgres"].contains(&used.as_str());
             assert!(
-                !backend || ["store-sqlite", "cli"].contains(&name.as_str()),
+                !backend || ["store-sqlite", "store-postgres", "cli"].contains(&name.as_str()),
                 "{name} must not name a backend"
             );
         }

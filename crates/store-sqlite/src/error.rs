@@ -98,11 +98,17 @@ fn is_environment(error: &rusqlite::Error) -> bool {
 pub fn at_open(path: &Path, error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-            StoreError::NotADatabase { path: path.to_owned(), detail: error.to_string() }
+            StoreError::NotADatabase { place: path.display().to_string(), detail: error.to_string() }
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { waited_ms: 0 },
-        _ => StoreError::Open { path: path.to_owned(), source: Box::new(error) },
+        _ => cannot_open(path, Box::new(error)),
     }
+}
+
+/// The file at `path` cannot be opened or made.
+pub fn cannot_open(path: &Path, source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
+    let advice = "check that the directory exists and that you may write to it; --db PATH names another file";
+    StoreError::Open { place: path.display().to_string(), advice, source }
 }
 
 /// An error of a read.

@@ -5,15 +5,15 @@
 //! connections of their own. Several processes may use the file at once; see `turn`.
 
 mod error;
-mod ids;
+
 mod read;
 mod schema;
 mod turn;
 mod writer;
 
 use async_trait::async_trait;
-use ids::{Ids, SALT_BITS};
 use orchestrator_core::{Millis, NewJob};
+use orchestrator_store::packed::{Ids, SALT_BITS};
 use orchestrator_store::{
     Beat, Clock, Command, Controlled, FlowChange, FlowChanged, Held, LeaseAsk, LeaseGrant, LimitChange,
     Settled, Settlement, Store, StoreError, StoreResult, Submitted, SweepAsk, Swept, SystemClock,
@@ -78,7 +78,7 @@ impl SqliteStore {
         // From here on the turn file does the waiting.
         conn.busy_timeout(Duration::ZERO).map_err(at_open)?;
         let turn = Turn::open(path, options.busy_timeout)
-            .map_err(|source| StoreError::Open { path: path.to_owned(), source: Box::new(source) })?;
+            .map_err(|source| error::cannot_open(path, Box::new(source)))?;
         let (mailbox, inbox) = mpsc::channel(MAILBOX);
         let (changed, changes) = watch::channel(0);
         let setup = writer::Setup { conn, turn, ids, clock: options.clock.clone(), changed };
@@ -90,10 +90,10 @@ impl SqliteStore {
                     tracing::error!(%error, "the writer could not start");
                 }
             })
-            .map_err(|source| StoreError::Open { path: path.to_owned(), source: Box::new(source) })?;
+            .map_err(|source| error::cannot_open(path, Box::new(source)))?;
         if started.recv().is_err() {
             let detail = "its tables do not read back".to_owned();
-            return Err(StoreError::NotADatabase { path: path.to_owned(), detail });
+            return Err(StoreError::NotADatabase { place: path.display().to_string(), detail });
         }
         Ok(Arc::new(SqliteStore {
             mailbox: Mutex::new(Some(mailbox)),

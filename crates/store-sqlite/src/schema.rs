@@ -84,11 +84,11 @@ fn check(conn: &Connection, path: &Path) -> StoreResult<()> {
     match table {
         None => Ok(()),
         Some(table) if id != APPLICATION_ID => Err(StoreError::NotADatabase {
-            path: path.to_owned(),
+            place: path.display().to_string(),
             detail: format!("it is a SQLite database of another program (it has a table {table:?})"),
         }),
         Some(_) if found > VERSION => {
-            Err(StoreError::NewerSchema { path: path.to_owned(), found, known: VERSION })
+            Err(StoreError::NewerSchema { place: path.display().to_string(), found, known: VERSION })
         }
         Some(_) => Ok(()),
     }

@@ -1,8 +1,6 @@
 //! What can go wrong below a verb. Expected outcomes (stale, duplicate, not found) are values, not
 //! errors: an error means that nothing of the batch was acked.
 
-use std::path::PathBuf;
-
 /// The result of a verb.
 pub type StoreResult<T> = Result<T, StoreError>;
 
@@ -12,37 +10,49 @@ type Source = Box<dyn std::error::Error + Send + Sync>;
 /// unknown only for [`StoreError::Unknown`].
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file cannot be opened or made.
-    #[error("cannot open {path}: {source}; its directory must exist and be writable")]
+    /// The database cannot be opened or made, and will not be until somebody changes something.
+    #[error("cannot open {place}: {source}; {advice}")]
     Open {
-        /// The file.
-        path: PathBuf,
+        /// The file, or the URL without its password.
+        place: String,
+        /// What to do.
+        advice: &'static str,
         /// Why.
         source: Source,
     },
-    /// The file is something else.
+    /// The server does not answer, or has no room for us now.
+    #[error("cannot reach {place}: {source}; {advice}")]
+    Unreachable {
+        /// The URL without its password.
+        place: String,
+        /// What to do.
+        advice: &'static str,
+        /// Why.
+        source: Source,
+    },
+    /// The place holds something else.
     #[error(
-        "{path} is not an orchestrator database: {detail}; choose another path with --db, or move the file away"
+        "{place} is not an orchestrator database: {detail}; name another with --db, or move this one away"
     )]
     NotADatabase {
-        /// The file.
-        path: PathBuf,
+        /// The file, or the URL without its password.
+        place: String,
         /// What was found.
         detail: String,
     },
     /// The schema is of a later release.
     #[error(
-        "{path} has schema version {found}, this program knows up to {known}: use the newer orchestrator that wrote it"
+        "{place} has schema version {found}, this program knows up to {known}: use the newer orchestrator that wrote it"
     )]
     NewerSchema {
-        /// The file.
-        path: PathBuf,
+        /// The file, or the URL without its password.
+        place: String,
         /// Its version.
         found: i64,
         /// The newest version that this program knows.
         known: i64,
     },
-    /// No space, or the file is read-only: reads may work, writes do not.
+    /// No space, or the database is read-only: reads may work, writes do not.
     #[error(
         "cannot write to the database: {source}; free some space or fix the permissions, work goes on by itself then"
     )]
@@ -83,6 +93,7 @@ impl StoreError {
     pub const fn code(&self) -> &'static str {
         match self {
             StoreError::Open { .. } => "store_open",
+            StoreError::Unreachable { .. } => "store_unreachable",
             StoreError::NotADatabase { .. } => "not_a_database",
             StoreError::NewerSchema { .. } => "newer_schema",
             StoreError::NotWritable { .. } => "store_not_writable",
@@ -98,7 +109,8 @@ impl StoreError {
     pub const fn is_transient(&self) -> bool {
         matches!(
             self,
-            StoreError::NotWritable { .. }
+            StoreError::Unreachable { .. }
+                | StoreError::NotWritable { .. }
                 | StoreError::Busy { .. }
                 | StoreError::Unknown { .. }
                 | StoreError::Database { .. }

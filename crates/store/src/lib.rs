@@ -9,6 +9,7 @@ pub mod conformance;
 mod contract;
 pub mod error;
 pub mod model;
+pub mod packed;
 mod verbs;
 mod views;
 

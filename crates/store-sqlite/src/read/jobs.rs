@@ -2,12 +2,12 @@
 
 use super::flows::{Version, Versions};
 use super::tasks::{self, Entry};
-use crate::ids::{Ids, JOB_EVENT, index_of, job_state_of, pack, seq_of, state_of};
 use orchestrator_core::flow::Run;
 use orchestrator_core::{
     DeadReason, Event, JobEvent, JobId, JobState, Json, Millis, Priority, TaskEvent, TaskId, TaskState,
     Timestamp,
 };
+use orchestrator_store::packed::{Ids, JOB_EVENT, index_of, job_state_of, pack, seq_of, state_of};
 use orchestrator_store::{DeadLetter, JobFilter, JobView, LineFilter, Page, TaskView};
 use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row};

@@ -7,10 +7,10 @@ mod stats;
 mod tasks;
 
 use crate::error::{at_open, at_read};
-use crate::ids::Ids;
 use crate::lock;
 use flows::Versions;
 use jobs::Reading;
+use orchestrator_store::packed::Ids;
 use orchestrator_store::{StoreError, StoreResult};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};

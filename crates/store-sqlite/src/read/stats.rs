@@ -1,8 +1,8 @@
 //! Counts by line, and limits in use.
 
 use super::jobs::unreadable;
-use crate::ids::state_of;
 use orchestrator_core::{LimitBook, LimitKey, LimitRule, Limits, TaskState, Timestamp};
+use orchestrator_store::packed::state_of;
 use orchestrator_store::{LimitView, LineStats, RuleOrigin, Stats};
 use rusqlite::Connection;
 use std::collections::BTreeMap;

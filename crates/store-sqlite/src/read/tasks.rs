@@ -2,12 +2,12 @@
 
 use super::flows::Version;
 use super::jobs::unreadable;
-use crate::ids::{pack, state_of};
 use orchestrator_core::flow::Run;
 use orchestrator_core::flow::run::Place;
 use orchestrator_core::{
     Counters, DeadReason, ErrorClass, Json, Limits, Millis, TaskSpec, TaskState, Timestamp, WorkerId, decide,
 };
+use orchestrator_store::packed::{pack, state_of};
 use orchestrator_store::{AttemptEnd, AttemptRecord, ItemsView, TaskView};
 use rusqlite::{Connection, OptionalExtension, Row};
 use rustc_hash::FxHashMap;

@@ -3,9 +3,9 @@
 use super::Writer;
 use super::place::{Found, JobRow, Traveller};
 use crate::error::Abort;
-use crate::ids::pack;
 use orchestrator_core::flow::advance::From;
 use orchestrator_core::{Counters, JobState, TaskId, TaskState};
+use orchestrator_store::packed::pack;
 use orchestrator_store::{Command, Controlled};
 
 impl Writer<'_> {

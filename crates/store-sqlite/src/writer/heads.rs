@@ -4,9 +4,9 @@
 use super::Writer;
 use super::bulk::{AliveIn, RunIn, Text};
 use crate::error::Abort;
-use crate::ids::job_state_code;
 use orchestrator_core::flow::{Plan, Run};
 use orchestrator_core::{JobState, Json, Timestamp};
+use orchestrator_store::packed::job_state_code;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

@@ -5,12 +5,12 @@ use super::heads::Head;
 use super::lease::json;
 use super::place::{Found, JobRow, Standing, Traveller};
 use crate::error::Abort;
-use crate::ids::{index_of, pack, seq_of, state_of};
 use orchestrator_core::flow::advance::{self, Change, From, NoRecovery, Reset, Undone};
 use orchestrator_core::flow::run::{Group, Standing as Stands};
 use orchestrator_core::flow::{Plan, Run};
 use orchestrator_core::{Counters, JobState, Json, TaskState, Timestamp};
 use orchestrator_store::Controlled;
+use orchestrator_store::packed::{index_of, pack, seq_of, state_of};
 use rusqlite::OptionalExtension;
 use std::sync::Arc;
 

@@ -25,7 +25,6 @@ pub use flows::read_plan;
 pub use mailbox::Request;
 
 use crate::error::Abort;
-use crate::ids::{Ids, index_of, seq_of, state_code};
 use crate::turn::Turn;
 use bulk::Hot;
 use cache::Cache;
@@ -35,6 +34,7 @@ use inbox::{Inbox, Received};
 use keys::Keys;
 use mailbox::{Answer, Reply};
 use orchestrator_core::{JobState, Json, Millis, Outcome, TaskState, Timestamp};
+use orchestrator_store::packed::{Ids, index_of, seq_of, state_code};
 use orchestrator_store::{Clock, LeaseAsk, LeaseGrant, Settlement, StoreResult};
 use rusqlite::Connection;
 use rustc_hash::FxHashMap;

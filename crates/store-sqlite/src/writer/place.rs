@@ -4,8 +4,8 @@ use super::Writer;
 use super::bulk::{ReadyIn, Text};
 use super::cache::{Lane, Room};
 use crate::error::Abort;
-use crate::ids::seq_of;
 use orchestrator_core::{Counters, JobState, Json, TaskState, Timestamp, decide, order};
+use orchestrator_store::packed::seq_of;
 use rusqlite::{OptionalExtension, Params, Statement};
 
 /// The tenant id under which the front of a tier is kept.
@@ -244,7 +244,7 @@ impl Writer<'_> {
             .query_row([task], |row| Ok((row.get::<_, u8>(0)?, row.get(1)?)))
             .optional()?;
         if let Some((code, attempt)) = ended {
-            let state = crate::ids::state_of(code).unwrap_or(TaskState::Failed);
+            let state = orchestrator_store::packed::state_of(code).unwrap_or(TaskState::Failed);
             return Ok(Found::Ended { state, attempt });
         }
         if let Some(attempt) = self.sql.lease_by_task.query_row([task], |row| row.get(0)).optional()? {

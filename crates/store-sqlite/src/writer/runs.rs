@@ -5,10 +5,10 @@ use super::bulk::{TaskIn, Text};
 use super::heads::Head;
 use super::place::{Standing, Traveller};
 use crate::error::Abort;
-use crate::ids::{JOB_EVENT, job_state_code, pack, state_code};
 use orchestrator_core::flow::advance::{self, Change, Facts, Moves, Past, Release};
 use orchestrator_core::flow::{Plan, Run};
 use orchestrator_core::{Counters, DeadReason, Failure, JobId, JobState, Json, Limits, TaskState, Timestamp};
+use orchestrator_store::packed::{JOB_EVENT, job_state_code, pack, state_code};
 use rusqlite::OptionalExtension;
 
 /// What earlier tasks left, for templates.

@@ -5,12 +5,12 @@ use super::bulk::{EndedIn, Text};
 use super::lease::json;
 use super::place::{Standing, Traveller};
 use crate::error::Abort;
-use crate::ids::{index_of, seq_of, state_code};
 use orchestrator_core::flow::advance::soften;
 use orchestrator_core::outcome::Leg;
 use orchestrator_core::{
     Counters, ErrorClass, Failure, JobState, Json, Millis, Next, Outcome, TaskState, Timestamp, decide,
 };
+use orchestrator_store::packed::{index_of, seq_of, state_code};
 use orchestrator_store::{Beat, Held, Settled, Settlement, SweepAsk, Swept};
 use rusqlite::OptionalExtension;
 

@@ -7,12 +7,12 @@ use super::keys;
 use super::place::{JobRow, Traveller};
 use super::runs::not_after;
 use crate::error::Abort;
-use crate::ids::pack;
 use orchestrator_core::flow::{Plan, Run};
 use orchestrator_core::{
     Counters, JobId, JobState, Json, Limits, NewJob, TaskSpec, TaskState, Timestamp, Work,
 };
 use orchestrator_store::Submitted;
+use orchestrator_store::packed::pack;
 use std::sync::Arc;
 
 /// The job that has a key already.

@@ -1,0 +1,173 @@
+//! Limit keys while a lease has them locked: their rules, slots and token buckets.
+
+use crate::names::Lane;
+use crate::tx::{Abort, Tx};
+use orchestrator_core::rate::Bucket;
+use orchestrator_core::{LimitBook, LimitKey, LimitRule, Timestamp};
+use std::collections::BTreeMap;
+
+/// Whether a lane has room now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// All keys have.
+    Yes,
+    /// This key has none, until a lease ends or until the moment.
+    No(i32, Option<Timestamp>),
+}
+
+/// A key.
+#[derive(Clone, Debug)]
+pub struct KeyState {
+    rule: LimitRule,
+    running: i32,
+    bucket: Bucket,
+    wake_at: Option<Timestamp>,
+    changed: bool,
+}
+
+/// The keys that are locked.
+#[derive(Debug, Default)]
+pub struct Keys(BTreeMap<i32, KeyState>);
+
+/// Every rule there is.
+pub async fn book(tx: &mut Tx) -> Result<LimitBook, Abort> {
+    let mut book = LimitBook::default();
+    for row in tx.query("SELECT key, rule FROM rules", &[]).await? {
+        let key: LimitKey =
+            row.get::<_, &str>(0).parse().map_err(|_| crate::load::unreadable("a limit rule"))?;
+        let rule = serde_json::from_str(row.get(1)).map_err(|_| crate::load::unreadable("a limit rule"))?;
+        book.set(key, Some(rule));
+    }
+    Ok(book)
+}
+
+impl Keys {
+    /// Locks keys that are not locked yet, in order of their numbers.
+    pub async fn lock(&mut self, tx: &mut Tx, mut ids: Vec<i32>) -> Result<(), Abort> {
+        ids.sort_unstable();
+        ids.dedup();
+        ids.retain(|id| !self.0.contains_key(id));
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let sql =
+            "SELECT id, key, running, tat, wake_at FROM limit_keys WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+        let rows = tx.query(sql, &[&ids]).await?;
+        // Read after the locks are there: a change of a rule holds them too.
+        let book = book(tx).await?;
+        for row in rows {
+            let key: LimitKey =
+                row.get::<_, &str>(1).parse().map_err(|_| crate::load::unreadable("a limit key"))?;
+            let state = KeyState {
+                rule: book.rule(&key),
+                running: row.get(2),
+                bucket: Bucket(row.get(3)),
+                wake_at: row.get::<_, Option<i64>>(4).map(Timestamp::from_millis),
+                changed: false,
+            };
+            self.0.insert(row.get(0), state);
+        }
+        Ok(())
+    }
+
+    /// Whether a key is locked already.
+    pub fn knows(&self, id: i32) -> bool {
+        self.0.contains_key(&id)
+    }
+
+    /// Whether a task of the lane may start now. A key without a slot comes before one whose rate is used up.
+    pub fn room(&self, lane: &Lane, now: Timestamp) -> Room {
+        let mut latest: Option<(Timestamp, i32)> = None;
+        for id in &lane.keys {
+            let Some(key) = self.0.get(id) else { continue };
+            if key.rule.concurrency.is_some_and(|most| i64::from(key.running) >= i64::from(most)) {
+                return Room::No(*id, None);
+            }
+            if let Some(rate) = &key.rule.rate {
+                let at = key.bucket.ready_at(rate);
+                if at > now {
+                    latest = latest.max(Some((at, *id)));
+                }
+            }
+        }
+        latest.map_or(Room::Yes, |(at, id)| Room::No(id, Some(at)))
+    }
+
+    /// Whether one more could start under this key alone.
+    pub fn has_room(&self, id: i32, now: Timestamp) -> bool {
+        self.0.get(&id).is_some_and(|key| key.startable(now, 1) > 0)
+    }
+
+    /// Takes a slot of each key of the lane and counts a start against the rates.
+    pub fn take(&mut self, lane: &Lane, now: Timestamp) {
+        for id in &lane.keys {
+            let Some(key) = self.0.get_mut(id) else { continue };
+            key.running += 1;
+            key.changed = true;
+            if let Some(rate) = &key.rule.rate {
+                key.bucket = key.bucket.after_start(rate, now);
+            }
+        }
+    }
+
+    /// Notes that somebody waits behind a key until a moment.
+    pub fn wake_at(&mut self, id: i32, at: Timestamp) {
+        if let Some(key) = self.0.get_mut(&id)
+            && key.wake_at.is_none_or(|before| before > at)
+        {
+            key.wake_at = Some(at);
+            key.changed = true;
+        }
+    }
+
+    /// When the rate of a key lets the next start, if it was looked at.
+    pub fn wakes_at(&self, id: i32) -> Option<Timestamp> {
+        self.0.get(&id).and_then(|key| key.wake_at)
+    }
+
+    /// How many of those that wait behind a key may come into line now, at most `most`; and notes when the next may.
+    pub fn let_in(&mut self, id: i32, now: Timestamp, most: u32) -> u32 {
+        let Some(key) = self.0.get_mut(&id) else { return 0 };
+        let n = key.startable(now, most);
+        key.changed = true;
+        key.wake_at = key.rule.rate.map(|rate| {
+            let mut bucket = key.bucket;
+            (0..n).for_each(|_| bucket = bucket.after_start(&rate, now));
+            bucket.ready_at(&rate).max(now + orchestrator_core::Millis(1))
+        });
+        n
+    }
+
+    /// The rows that changed: number, slots in use, bucket, when to wake the next.
+    pub fn changed(&self) -> (Vec<i32>, Vec<i32>, Vec<i64>, Vec<Option<i64>>) {
+        let mut columns = (vec![], vec![], vec![], vec![]);
+        for (id, key) in self.0.iter().filter(|(_, key)| key.changed) {
+            columns.0.push(*id);
+            columns.1.push(key.running);
+            columns.2.push(key.bucket.0);
+            columns.3.push(key.wake_at.map(Timestamp::as_millis));
+        }
+        columns
+    }
+}
+
+impl KeyState {
+    /// How many could start now, as far as this key goes; at most `most`.
+    fn startable(&self, now: Timestamp, most: u32) -> u32 {
+        let by_slots = match self.rule.concurrency {
+            Some(cap) => u32::try_from(i64::from(cap) - i64::from(self.running)).unwrap_or(0),
+            None => u32::MAX,
+        };
+        let mut n = most.min(by_slots);
+        if let Some(rate) = &self.rule.rate {
+            let mut bucket = self.bucket;
+            let mut allowed = 0;
+            while allowed < n && bucket.ready_at(rate) <= now {
+                bucket = bucket.after_start(rate, now);
+                allowed += 1;
+            }
+            n = allowed;
+        }
+        n
+    }
+}

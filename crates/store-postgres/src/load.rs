@@ -1,0 +1,411 @@
+//! Reads what a computation needs, and locks it: heads, then tasks wherever they are, in order of their numbers.
+//!
+//! Who moves a task takes the lock of its head first, save a lease, which takes tasks from `ready` and `parked` alone.
+//! So tasks are looked for in the direction in which leases move them: whoever is not found where it was is found
+//! further on.
+
+use crate::names::{Lane, LaneName, Names, digest};
+use crate::place::{At, End, Lease, Placed, Spot};
+use crate::tx::{Abort, Tx};
+use crate::work::{Head, JobRow, Needs, TaskRow, Work};
+use orchestrator_core::flow::Plan;
+use orchestrator_core::{Counters, DeadReason, Json, LimitKey, Limits, TaskSpec, Timestamp};
+use orchestrator_store::packed::{pack, seq_of, state_of};
+use std::sync::Arc;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+/// Reads everything that is missing.
+pub async fn load(
+    tx: &mut Tx,
+    names: &Names,
+    naming: &crate::naming::Naming,
+    work: &mut Work,
+) -> Result<(), Abort> {
+    let mut needs = std::mem::take(&mut work.needs);
+    naming.learn(names, &needs).await?;
+    work.known = names.known();
+    // Versions are numbered in the order of the requests, which only shows when nothing else is missing.
+    let flows = std::mem::take(&mut needs.flows);
+    let alone = needs.is_empty();
+    for plan in flows.into_iter().filter(|_| alone) {
+        let id = write_flow(tx, &plan, work.now).await?;
+        work.base.flow_ids.insert((plan.is_implicit(), plan.hash().clone()), id);
+    }
+    if needs.seqs > 0 {
+        let rows = tx
+            .query("SELECT nextval('job_seq') FROM generate_series(1, $1::bigint)", &[&(needs.seqs as i64)])
+            .await?;
+        work.base.seqs.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
+    }
+    load_holders(tx, work, &needs).await?;
+    load_jobs(tx, work, &needs).await?;
+    load_heads(tx, names, naming, work, &needs).await?;
+    load_tasks(tx, work, &needs).await?;
+    load_rest(tx, work, &needs).await?;
+    load_fair(tx, work, &needs).await
+}
+
+/// The number of a flow, which is written down if it is new.
+pub async fn write_flow(tx: &mut Tx, plan: &Plan, now: Timestamp) -> Result<i32, Abort> {
+    const FIND: &str = "SELECT id FROM flows WHERE implicit = $1 AND name = $2 AND hash = $3";
+    let (implicit, name, hash) = (plan.is_implicit(), &**plan.name(), &**plan.hash());
+    if let Some(row) = tx.query(FIND, &[&implicit, &name, &hash]).await?.first() {
+        return Ok(row.get(0));
+    }
+    // Versions of one name are counted without gaps: one at a time.
+    tx.query("SELECT pg_advisory_xact_lock(hashtext('flows:' || $1))", &[&name]).await?;
+    if let Some(row) = tx.query(FIND, &[&implicit, &name, &hash]).await?.first() {
+        return Ok(row.get(0));
+    }
+    let insert = "INSERT INTO flows (implicit, name, hash, version, created, body)
+        SELECT $1, $2, $3, coalesce(max(version), 0) + 1, $4, $5 FROM flows WHERE implicit = $1 AND name = $2
+        RETURNING id";
+    let body = &**plan.text();
+    let rows = tx.query(insert, &[&implicit, &name, &hash, &now.as_millis(), &body]).await?;
+    rows.first().map(|row| row.get(0)).ok_or(Abort::Again("a flow was not written"))
+}
+
+async fn load_holders(tx: &mut Tx, work: &mut Work, needs: &Needs) -> Result<(), Abort> {
+    if needs.holders.is_empty() {
+        return Ok(());
+    }
+    let wanted: Vec<Uuid> = needs.holders.iter().copied().collect();
+    work.base.holders.extend(wanted.iter().map(|digest| (*digest, None)));
+    let sql = "SELECT digest, job FROM keys WHERE digest = ANY($1) ORDER BY digest FOR UPDATE";
+    for row in tx.query(sql, &[&wanted]).await? {
+        work.base.holders.insert(row.get(0), Some(row.get(1)));
+    }
+    Ok(())
+}
+
+async fn load_jobs(tx: &mut Tx, work: &mut Work, needs: &Needs) -> Result<(), Abort> {
+    let wanted: Vec<i64> = needs.jobs.iter().copied().collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    work.base.jobs.extend(wanted.iter().map(|seq| (*seq, None)));
+    let sql = "SELECT seq, created, spec, lane, flow, tier, tenant, entry, key, bucket, previous, payload
+        FROM jobs WHERE seq = ANY($1)";
+    for row in tx.query(sql, &[&wanted]).await? {
+        work.base.jobs.insert(row.get(0), Some(job_row(&row)));
+    }
+    Ok(())
+}
+
+fn job_row(row: &Row) -> JobRow {
+    JobRow {
+        created: Timestamp::from_millis(row.get(1)),
+        spec: row.get(2),
+        lane: row.get(3),
+        flow: row.get(4),
+        tier: tier(row, 5),
+        tenant: row.get(6),
+        entry: row.get(7),
+        key: row.get::<_, Option<&str>>(8).map(Into::into),
+        bucket: row.get(9),
+        previous: row.get(10),
+        payload: Json::trusted(row.get::<_, &str>(11)),
+    }
+}
+
+/// Heads are the locks of their jobs, so they come before anything of their tasks.
+async fn load_heads(
+    tx: &mut Tx,
+    names: &Names,
+    naming: &crate::naming::Naming,
+    work: &mut Work,
+    needs: &Needs,
+) -> Result<(), Abort> {
+    let mut wanted: Vec<i64> = needs.heads.iter().copied().collect();
+    let of_tasks = needs.tasks.iter().map(|task| seq_of(*task)).chain(needs.live.iter().copied());
+    wanted.extend(of_tasks.filter(|seq| !work.base.heads.contains_key(seq)));
+    wanted.sort_unstable();
+    wanted.dedup();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    work.base.heads.extend(wanted.iter().map(|seq| (*seq, None)));
+    let sql = "SELECT r.seq, r.body, r.output, j.created, j.flow, j.tier, j.tenant, j.entry, j.payload
+        FROM runs r JOIN jobs j ON j.seq = r.seq WHERE r.seq = ANY($1) ORDER BY r.seq FOR UPDATE OF r";
+    let rows = tx.query(sql, &[&wanted]).await?;
+    let unknown: Vec<i32> =
+        rows.iter().map(|row| row.get(4)).filter(|flow| !work.known.flows.contains_key(flow)).collect();
+    if !unknown.is_empty() {
+        naming.learn_flows(names, tx, &unknown).await?;
+        work.known = names.known();
+    }
+    for row in rows {
+        let (seq, flow): (i64, i32) = (row.get(0), row.get(4));
+        let plan = work.known.flows.get(&flow).cloned();
+        let head = Head {
+            seq,
+            flow,
+            plan: plan.ok_or_else(|| unreadable("the flow of a job"))?,
+            run: postcard::from_bytes(row.get(1)).map_err(|_| unreadable("the head of a job"))?,
+            created: Timestamp::from_millis(row.get(3)),
+            tenant: row.get(6),
+            tier: tier(&row, 5),
+            run_at: row.get::<_, Option<i64>>(7).map(Timestamp::from_millis),
+            payload: Json::trusted(row.get::<_, &str>(8)),
+            output: row.get::<_, Option<&str>>(2).map(Json::trusted),
+        };
+        work.base.heads.insert(seq, Some(head));
+    }
+    Ok(())
+}
+
+async fn load_tasks(tx: &mut Tx, work: &mut Work, needs: &Needs) -> Result<(), Abort> {
+    let mut wanted: Vec<i64> = needs.tasks.iter().copied().collect();
+    for seq in &needs.live {
+        let sql = "SELECT t.task, t.lane, t.tier, t.payload FROM tasks t
+            WHERE t.task >= $1 AND t.task < $2 AND NOT EXISTS (SELECT FROM ended e WHERE e.task = t.task)";
+        for row in tx.query(sql, &[&pack(*seq, 0), &pack(*seq + 1, 0)]).await? {
+            let task: i64 = row.get(0);
+            work.base.rows.insert(task, Some(task_row(&row)));
+            if !work.base.tasks.contains_key(&task) {
+                wanted.push(task);
+            }
+        }
+        work.base.live.insert(*seq);
+    }
+    for seq in &needs.over {
+        let sql = "SELECT task FROM ended WHERE task >= $1 AND task < $2";
+        let rows = tx.query(sql, &[&pack(*seq, 0), &pack(*seq + 1, 0)]).await?;
+        let ended = rows.iter().map(|row| row.get(0)).filter(|task| !work.base.tasks.contains_key(task));
+        wanted.extend(ended);
+        work.base.over.insert(*seq);
+    }
+    wanted.sort_unstable();
+    wanted.dedup();
+    find(tx, work, wanted).await
+}
+
+fn task_row(row: &Row) -> TaskRow {
+    TaskRow {
+        lane: row.get(1),
+        tier: tier(row, 2),
+        payload: row.get::<_, Option<&str>>(3).map(Json::trusted),
+    }
+}
+
+const LEASES: &str =
+    "SELECT task, lane, tier, attempt, failures, crashes, checkpoint, spec, stamp, since, started,
+        expires, times_out, worker
+    FROM leases WHERE task = ANY($1) ORDER BY task FOR UPDATE";
+const ENDED: &str =
+    "SELECT e.task, e.lane, e.tier, e.attempt, e.failures, e.crashes, e.state, e.at, e.output, d.reason
+    FROM ended e LEFT JOIN dead d ON d.task = e.task WHERE e.task = ANY($1)";
+const READY: &str =
+    "SELECT r.task, r.lane, r.tier, r.attempt, r.failures, r.crashes, r.checkpoint, r.stamp, r.since
+    FROM unnest($1::bigint[]) w(task)
+    LEFT JOIN tasks t ON t.task = w.task
+    LEFT JOIN jobs j ON j.seq = w.task >> 20
+    JOIN lanes l ON l.id = coalesce(t.lane, j.lane)
+    JOIN ready r ON r.line = coalesce(l.line, l.id) AND r.tier = coalesce(t.tier, j.tier)
+        AND r.stamp = CASE WHEN t.task IS NULL THEN j.entry ELSE t.entry END AND r.task = w.task
+    ORDER BY r.task FOR UPDATE OF r";
+const PARKED: &str =
+    "SELECT task, lane, tier, attempt, failures, crashes, checkpoint, stamp, since, limit_key
+    FROM parked WHERE task = ANY($1) ORDER BY task FOR UPDATE";
+const DELAYED: &str = "SELECT task, lane, tier, attempt, failures, crashes, checkpoint, due
+    FROM delayed WHERE task = ANY($1) ORDER BY task FOR UPDATE";
+const HELD: &str = "SELECT task, lane, tier, attempt, failures, crashes, checkpoint, stamp, since, due
+    FROM held WHERE task = ANY($1) ORDER BY task FOR UPDATE";
+
+/// Finds tasks and locks them where they are. Most that are asked for are held by workers or over, so these places are
+/// asked first; what is found nowhere is looked for along its way.
+async fn find(tx: &mut Tx, work: &mut Work, mut wanted: Vec<i64>) -> Result<(), Abort> {
+    for sql in [LEASES, ENDED, READY, PARKED, DELAYED, HELD, LEASES, ENDED] {
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        for row in tx.query(sql, &[&wanted]).await? {
+            let task: i64 = row.get(0);
+            work.base.tasks.insert(task, Some(placed(&row, sql)?));
+        }
+        wanted.retain(|task| !work.base.tasks.contains_key(task));
+    }
+    // What stands nowhere: an item that was not let in, a task that was reset, or one that does not exist.
+    work.base.tasks.extend(wanted.into_iter().map(|task| (task, None)));
+    Ok(())
+}
+
+fn placed(row: &Row, from: &str) -> Result<Placed, Abort> {
+    let at = match from {
+        ENDED => At::Ended(End {
+            state: state_of(small(row, 6)).ok_or_else(|| unreadable("a state"))?,
+            at: moment(row, 7),
+            output: row.get::<_, Option<&str>>(8).map(Json::trusted),
+            dead: row.get::<_, Option<&str>>(9).and_then(DeadReason::from_word),
+        }),
+        LEASES => At::Leased(lease(row, 7)),
+        READY => At::Ready(spot(row, 7)),
+        PARKED => At::Parked(row.get(9), spot(row, 7)),
+        DELAYED => At::Delayed(moment(row, 7)),
+        _ => {
+            let place = row.get::<_, Option<i64>>(7).map(|_| spot(row, 7));
+            At::Held(place, row.get::<_, Option<i64>>(9).map(Timestamp::from_millis))
+        }
+    };
+    let checkpoint = if from == ENDED { None } else { row.get::<_, Option<&str>>(6).map(Json::trusted) };
+    Ok(Placed { lane: row.get(1), tier: tier(row, 2), counters: counters(row, 3), checkpoint, at })
+}
+
+/// A lease from a row: spec, stamp, since, started, expires, times_out, worker.
+fn lease(row: &Row, at: usize) -> Lease {
+    Lease {
+        spec: row.get(at),
+        spot: spot(row, at + 1),
+        started: moment(row, at + 3),
+        expires: moment(row, at + 4),
+        times_out: row.get::<_, Option<i64>>(at + 5).map(Timestamp::from_millis),
+        worker: row.get::<_, &str>(at + 6).into(),
+    }
+}
+
+async fn load_rest(tx: &mut Tx, work: &mut Work, needs: &Needs) -> Result<(), Abort> {
+    let list = |set: &std::collections::BTreeSet<i64>| set.iter().copied().collect::<Vec<i64>>();
+    if !needs.rows.is_empty() {
+        let wanted = list(&needs.rows);
+        work.base.rows.extend(wanted.iter().map(|task| (*task, None)));
+        let sql = "SELECT task, lane, tier, payload FROM tasks WHERE task = ANY($1)";
+        for row in tx.query(sql, &[&wanted]).await? {
+            work.base.rows.insert(row.get(0), Some(task_row(&row)));
+        }
+    }
+    if !needs.errors.is_empty() {
+        let wanted = list(&needs.errors);
+        work.base.errors.extend(wanted.iter().map(|task| (*task, None)));
+        let sql = "SELECT DISTINCT ON (task) task, message FROM attempts
+            WHERE task = ANY($1) AND how <> 'stale' ORDER BY task, n DESC";
+        for row in tx.query(sql, &[&wanted]).await? {
+            work.base.errors.insert(row.get(0), Some(row.get(1)));
+        }
+    }
+    if !needs.waiters.is_empty() {
+        let wanted = list(&needs.waiters);
+        work.base.waiters.extend(wanted.iter().map(|seq| (*seq, vec![])));
+        let sql = "SELECT job, waiter FROM waits WHERE job = ANY($1) ORDER BY waiter";
+        for row in tx.query(sql, &[&wanted]).await? {
+            work.base.waiters.entry(row.get(0)).or_default().push(row.get(1));
+        }
+    }
+    if !needs.awaited.is_empty() {
+        let wanted = list(&needs.awaited);
+        work.base.awaited.extend(wanted.iter().map(|seq| (*seq, false)));
+        let sql = "SELECT DISTINCT job FROM waits WHERE job = ANY($1)";
+        for row in tx.query(sql, &[&wanted]).await? {
+            work.base.awaited.insert(row.get(0), true);
+        }
+    }
+    Ok(())
+}
+
+/// Where tenants stand. The rows are made where they are missing, and locked; the front is only looked at.
+async fn load_fair(tx: &mut Tx, work: &mut Work, needs: &Needs) -> Result<(), Abort> {
+    if needs.fair.is_empty() {
+        return Ok(());
+    }
+    let columns = |keys: &[&(i32, u8, i32)]| {
+        let lines: Vec<i32> = keys.iter().map(|key| key.0).collect();
+        let tiers: Vec<i16> = keys.iter().map(|key| i16::from(key.1)).collect();
+        let tenants: Vec<i32> = keys.iter().map(|key| key.2).collect();
+        (lines, tiers, tenants)
+    };
+    let (fronts, own): (Vec<_>, Vec<_>) = needs.fair.iter().partition(|key| key.2 == 0);
+    work.base.fair.extend(needs.fair.iter().map(|key| (*key, 0)));
+    let look = "SELECT f.line, f.tier, f.tenant, f.next FROM unnest($1::int[], $2::smallint[], $3::int[]) w(line, tier, tenant)
+        JOIN fair f ON f.line = w.line AND f.tier = w.tier AND f.tenant = w.tenant";
+    let (lines, tiers, tenants) = columns(&fronts);
+    for row in tx.query(look, &[&lines, &tiers, &tenants]).await? {
+        work.base.fair.insert((row.get(0), tier(&row, 1), row.get(2)), row.get(3));
+    }
+    if own.is_empty() {
+        return Ok(());
+    }
+    let lock = "SELECT f.line, f.tier, f.tenant, f.next FROM unnest($1::int[], $2::smallint[], $3::int[]) w(line, tier, tenant)
+        JOIN fair f ON f.line = w.line AND f.tier = w.tier AND f.tenant = w.tenant
+        ORDER BY f.line, f.tier, f.tenant FOR UPDATE OF f";
+    let mut missing = own;
+    for attempt in 0..2 {
+        let (lines, tiers, tenants) = columns(&missing);
+        for row in tx.query(lock, &[&lines, &tiers, &tenants]).await? {
+            let key = (row.get(0), tier(&row, 1), row.get(2));
+            work.base.fair.insert(key, row.get(3));
+            missing.retain(|wanted| **wanted != key);
+        }
+        if missing.is_empty() || attempt == 1 {
+            break;
+        }
+        let make = "INSERT INTO fair (line, tier, tenant, next)
+            SELECT line, tier, tenant, 0 FROM unnest($1::int[], $2::smallint[], $3::int[]) w(line, tier, tenant)
+            ON CONFLICT DO NOTHING";
+        let (lines, tiers, tenants) = columns(&missing);
+        tx.query(make, &[&lines, &tiers, &tenants]).await?;
+    }
+    Ok(())
+}
+
+/// Attempt, failures and crashes, from a column on.
+pub fn counters(row: &Row, at: usize) -> Counters {
+    let count = |at| u32::try_from(row.get::<_, i32>(at)).unwrap_or(0);
+    Counters { attempt: count(at), failures: count(at + 1), crashes: count(at + 2) }
+}
+
+/// A tier.
+pub fn tier(row: &Row, at: usize) -> u8 {
+    small(row, at)
+}
+
+fn small(row: &Row, at: usize) -> u8 {
+    u8::try_from(row.get::<_, i16>(at)).unwrap_or(u8::MAX)
+}
+
+/// A moment.
+pub fn moment(row: &Row, at: usize) -> Timestamp {
+    Timestamp::from_millis(row.get(at))
+}
+
+/// A stamp and since when.
+pub fn spot(row: &Row, at: usize) -> Spot {
+    Spot { stamp: row.get(at), since: moment(row, at + 1) }
+}
+
+/// A value in the tables that this program would not have written.
+pub fn unreadable(what: &str) -> Abort {
+    Abort::Invalid(format!("{what} does not read back: the database was changed by another program"))
+}
+
+/// The digest of a spec's text.
+pub fn spec_digest(spec: &TaskSpec) -> Result<(Uuid, String), Abort> {
+    let body = serde_json::to_string(spec).map_err(|error| Abort::Invalid(error.to_string()))?;
+    Ok((digest(&[body.as_bytes()]), body))
+}
+
+/// The digest of a lane's name.
+pub fn lane_digest((queue, handler, limits): &LaneName) -> Uuid {
+    let keys: Vec<&[u8]> = limits.keys().iter().map(|key| key.as_str().as_bytes()).collect();
+    let mut parts: Vec<&[u8]> = vec![queue.as_bytes(), handler.as_bytes()];
+    parts.extend(keys);
+    digest(&parts)
+}
+
+/// A lane from its parts.
+pub fn lane(
+    id: i32,
+    line: Option<i32>,
+    name: &LaneName,
+    key_id: impl Fn(&LimitKey) -> Option<i32>,
+) -> Result<Arc<Lane>, Abort> {
+    let limits: &Limits = &name.2;
+    let keys = limits.keys().iter().map(|key| key_id(key).ok_or_else(|| unreadable("a limit key")));
+    Ok(Arc::new(Lane {
+        id,
+        line: line.unwrap_or(id),
+        queue: name.0.clone(),
+        handler: name.1.clone(),
+        limits: limits.clone(),
+        keys: keys.collect::<Result<_, _>>()?,
+    }))
+}

@@ -1,0 +1,218 @@
+//! The statements of the reads. Columns are read by their names.
+
+/// Who holds these tasks.
+pub const HOLDERS: &str = "SELECT task, attempt FROM leases WHERE task = ANY($1::bigint[])";
+
+pub const SPECS: &str = "SELECT id, body FROM specs WHERE id = ANY($1::int[])";
+
+pub const FLOW_BODIES: &str = "SELECT id, implicit, body FROM flows WHERE id = ANY($1::int[])";
+
+/// Jobs by number, with their heads where they have one.
+pub const JOBS: &str = "
+    SELECT j.seq, j.created, j.spec, j.flow, j.tier, j.key, j.payload, j.previous, p.created AS previous_created,
+           t.name AS tenant, f.version, r.body, r.output
+    FROM jobs j
+    JOIN tenants t ON t.id = j.tenant
+    LEFT JOIN jobs p ON p.seq = j.previous
+    LEFT JOIN flows f ON f.id = j.flow
+    LEFT JOIN runs r ON r.seq = j.seq
+    WHERE j.seq = ANY($1::bigint[])
+    ORDER BY j.seq";
+
+pub const WAITS: &str = "
+    SELECT w.waiter, w.job, j.created
+    FROM waits w JOIN jobs j ON j.seq = w.job
+    WHERE w.waiter = ANY($1::bigint[])
+    ORDER BY w.waiter, w.job";
+
+pub const ENDED: &str = "
+    SELECT e.task, e.state, e.at, e.attempt, e.failures, e.crashes, e.output, l.limits, d.reason
+    FROM ended e JOIN lanes l ON l.id = e.lane LEFT JOIN dead d ON d.task = e.task
+    WHERE e.task = ANY($1::bigint[])";
+
+pub const LEASED: &str = "
+    SELECT h.task, h.attempt, h.failures, h.crashes, h.checkpoint, h.worker, h.started, h.expires, l.limits
+    FROM leases h JOIN lanes l ON l.id = h.lane
+    WHERE h.task = ANY($1::bigint[])";
+
+/// Tasks that wait, wherever: $1 are the tasks, $2 the jobs of queues among those they belong to. What stands in line is
+/// found by its stamp, which is written at the task of a flow and at the job of a queue: no index of `ready` is by task.
+pub const WAITING: &str = "
+    SELECT r.task, r.attempt, r.failures, r.crashes, r.checkpoint, NULL::bigint AS due, r.since, l.limits,
+           false AS parked, false AS held
+    FROM jobs j
+    JOIN lanes e ON e.id = j.lane
+    JOIN ready r ON r.line = coalesce(e.line, e.id) AND r.tier = j.tier AND r.stamp = j.entry AND r.task = j.seq << 20
+    JOIN lanes l ON l.id = r.lane
+    WHERE j.seq = ANY($2::bigint[])
+    UNION ALL
+    SELECT r.task, r.attempt, r.failures, r.crashes, r.checkpoint, NULL, r.since, l.limits, false, false
+    FROM tasks t
+    JOIN lanes e ON e.id = t.lane
+    JOIN ready r ON r.line = coalesce(e.line, e.id) AND r.tier = t.tier AND r.stamp = t.entry AND r.task = t.task
+    JOIN lanes l ON l.id = r.lane
+    WHERE t.task = ANY($1::bigint[])
+    UNION ALL
+    SELECT p.task, p.attempt, p.failures, p.crashes, p.checkpoint, NULL, p.since, l.limits, true, false
+    FROM parked p JOIN lanes l ON l.id = p.lane WHERE p.task = ANY($1::bigint[])
+    UNION ALL
+    SELECT d.task, d.attempt, d.failures, d.crashes, d.checkpoint, d.due, NULL, l.limits, false, false
+    FROM delayed d JOIN lanes l ON l.id = d.lane WHERE d.task = ANY($1::bigint[])
+    UNION ALL
+    SELECT h.task, h.attempt, h.failures, h.crashes, h.checkpoint, h.due, NULL, l.limits, false, true
+    FROM held h JOIN lanes l ON l.id = h.lane WHERE h.task = ANY($1::bigint[])";
+
+pub const ATTEMPTS: &str = "
+    SELECT task, attempt, at, how, message FROM attempts WHERE task = ANY($1::bigint[]) ORDER BY task, n";
+
+pub const TASKS: &str = "
+    SELECT t.task, t.payload, l.limits
+    FROM tasks t JOIN lanes l ON l.id = t.lane
+    WHERE t.task = ANY($1::bigint[])";
+
+/// How many tasks of each range are held by workers.
+pub const RUNNING_ITEMS: &str = "
+    SELECT g.first, (SELECT count(*)::int FROM leases h WHERE h.task >= g.first AND h.task < g.last) AS n
+    FROM unnest($1::bigint[], $2::bigint[]) g(first, last)";
+
+/// What the tasks of ranges ended with.
+pub const ITEM_OUTPUTS: &str = "
+    SELECT e.task, e.output
+    FROM unnest($1::bigint[], $2::bigint[]) g(first, last)
+    CROSS JOIN LATERAL (SELECT task, output FROM ended WHERE task >= g.first AND task < g.last) e";
+
+/// Sums of bigint are numeric, whose plain division would round.
+pub const TIMINGS: &str = "
+    SELECT flow, task, div(sum(total), sum(n))::bigint AS usual
+    FROM timings WHERE flow = ANY($1::int[]) GROUP BY flow, task HAVING sum(n) > 0";
+
+/// Looks at the next jobs after a number: which of them a filter may take, as far as that shows without reading their
+/// tasks, and which was the last one. A statement looks at so many jobs and no more, however few of them are taken.
+///
+/// $3 queue, $4 handler, $5 flow; states $6 of heads and $7 of the ended tasks of queues' jobs, $8 whether those that
+/// have not ended are taken. Null takes all, and then what tells states is not looked at.
+macro_rules! scan {
+    ($after:literal, $order:literal, $last:literal) => {
+        concat!(
+            "SELECT coalesce(array_agg(seq ORDER BY seq ",
+            $order,
+            ") FILTER (WHERE taken), '{}') AS taken, ",
+            $last,
+            "(seq) AS last
+             FROM (
+                 SELECT j.seq,
+                     (l.id IS NULL OR (($3::text IS NULL OR l.queue = $3) AND ($4::text IS NULL OR l.handler = $4)))
+                     AND ($5::text IS NULL OR (f.name = $5 AND NOT f.implicit))
+                     AND ($6::smallint[] IS NULL OR CASE
+                         WHEN r.state IS NOT NULL THEN r.state = ANY($6)
+                         WHEN e.state IS NOT NULL THEN e.state = ANY($7::smallint[])
+                         ELSE $8::boolean END) AS taken
+                 FROM (SELECT seq, lane, flow FROM jobs WHERE seq ",
+            $after,
+            " $1 ORDER BY seq ",
+            $order,
+            " LIMIT $2) j
+                 LEFT JOIN lanes l ON l.id = j.lane
+                 LEFT JOIN flows f ON f.id = j.flow
+                 LEFT JOIN runs r ON $6::smallint[] IS NOT NULL AND r.seq = j.seq
+                 LEFT JOIN ended e ON $6::smallint[] IS NOT NULL AND e.task = j.seq << 20
+             ) looked_at"
+        )
+    };
+}
+pub const SCAN_OLDEST: &str = scan!(">", "ASC", "max");
+pub const SCAN_NEWEST: &str = scan!("<", "DESC", "min");
+
+/// Jobs that have not ended, as far as they may be in a state: heads that live in one of the states $1, and jobs whose
+/// tasks wait ($2 those that never ran, $3 those that did) or run ($4). Null takes heads in all states.
+pub const LIVE: &str = "
+    SELECT a.seq FROM alive a JOIN runs r ON r.seq = a.seq WHERE $1::smallint[] IS NULL OR r.state = ANY($1)
+    UNION SELECT task >> 20 FROM ready WHERE CASE WHEN attempt = 0 THEN $2::boolean ELSE $3::boolean END
+    UNION SELECT task >> 20 FROM parked WHERE CASE WHEN attempt = 0 THEN $2 ELSE $3 END
+    UNION SELECT task >> 20 FROM delayed WHERE CASE WHEN attempt = 0 THEN $2 ELSE $3 END
+    UNION SELECT task >> 20 FROM leases WHERE $4::boolean";
+
+/// Jobs that may be recovered.
+pub const BAD: &str = "SELECT seq FROM bad";
+
+pub const LAST_JOB: &str = "SELECT coalesce(max(seq), 0) AS seq FROM jobs";
+
+pub const NEXT_JOB: &str = "SELECT created FROM jobs WHERE seq >= $1 ORDER BY seq LIMIT 1";
+
+/// Jobs between two numbers that were created between two moments.
+pub const CREATED_BETWEEN: &str = "
+    SELECT seq, created FROM jobs
+    WHERE seq >= $1 AND seq < $2 AND created >= $3 AND created <= $4
+    ORDER BY seq DESC LIMIT $5";
+
+pub const CREATED: &str = "SELECT seq, created FROM jobs WHERE seq = ANY($1::bigint[])";
+
+pub const DEAD: &str = "
+    SELECT d.task, d.at, d.reason, j.created, j.key, j.flow, r.body, l.queue, l.handler,
+           e.attempt, e.failures, e.crashes,
+           (SELECT a.message FROM attempts a WHERE a.task = d.task AND a.how <> 'stale' ORDER BY a.n DESC LIMIT 1) AS message
+    FROM dead d
+    JOIN jobs j ON j.seq = d.task >> 20
+    JOIN ended e ON e.task = d.task
+    JOIN lanes l ON l.id = d.line
+    LEFT JOIN runs r ON r.seq = j.seq
+    WHERE d.task > $1 AND ($2::text IS NULL OR l.queue = $2) AND ($3::text IS NULL OR l.handler = $3)
+    ORDER BY d.task
+    LIMIT $4";
+
+/// Versions of flows: $1 a name, or null for all; $2 a version, or null for all; $3 only the current ones.
+pub const FLOWS: &str = r#"
+    SELECT name, version, hash, created, body, current
+    FROM (
+        SELECT name, version, hash, created, body,
+               coalesce(applied = max(applied) OVER (PARTITION BY name), false) AS current
+        FROM flows
+        WHERE NOT implicit AND ($1::text IS NULL OR name = $1)
+    ) f
+    WHERE ($2::int IS NULL OR version = $2) AND (current OR NOT $3::boolean)
+    ORDER BY name COLLATE "C", version"#;
+
+pub const LINES: &str = "SELECT id, queue, handler FROM lanes WHERE line IS NULL";
+
+/// Live work only; what ended is counted in `tally`. Jobs are numbered in order of their arrival, so the lowest task is
+/// the oldest.
+pub const COUNTS: &str = "
+    SELECT r.line, 'ready' AS what, r.n, j.created AS oldest
+    FROM (SELECT line, count(*) AS n, min(task) >> 20 AS oldest FROM ready GROUP BY line) r
+    JOIN jobs j ON j.seq = r.oldest
+    UNION ALL
+    SELECT p.line, 'parked', p.n, j.created
+    FROM (SELECT line, count(*) AS n, min(task) >> 20 AS oldest FROM parked GROUP BY line) p
+    JOIN jobs j ON j.seq = p.oldest
+    UNION ALL
+    SELECT coalesce(l.line, l.id), CASE WHEN d.failures > 0 THEN 'retrying' ELSE 'scheduled' END, count(*), NULL
+    FROM delayed d JOIN lanes l ON l.id = d.lane GROUP BY 1, 2
+    UNION ALL
+    SELECT coalesce(l.line, l.id), 'running', count(*), min(h.started)
+    FROM leases h JOIN lanes l ON l.id = h.lane GROUP BY 1
+    UNION ALL
+    SELECT line, 'dead', count(*), min(at) FROM dead GROUP BY line
+    UNION ALL
+    SELECT coalesce(l.line, l.id), 'paused', count(*), NULL
+    FROM held h JOIN lanes l ON l.id = h.lane GROUP BY 1";
+
+pub const TALLY: &str = "SELECT line, state, sum(n)::bigint AS n FROM tally GROUP BY line, state";
+
+pub const RULES: &str = "SELECT key, rule, operator FROM rules";
+
+pub const KEYS_IN_USE: &str = "SELECT key, running FROM limit_keys WHERE running > 0";
+
+pub const JOURNAL: &str = "SELECT n, at, events FROM journal WHERE n > $1 ORDER BY n LIMIT $2";
+
+/// One at a time gives out numbers, else two could give out the same.
+pub const JOURNAL_LOCK: &str = "SELECT pg_advisory_xact_lock($1)";
+
+/// Gives the next numbers to entries that are committed and have none.
+pub const JOURNAL_NUMBER: &str = "
+    UPDATE journal j SET n = last.n + new.rank
+    FROM (
+        SELECT id, row_number() OVER (ORDER BY id) AS rank
+        FROM (SELECT id FROM journal WHERE n IS NULL ORDER BY id LIMIT $1) unread
+    ) new,
+    (SELECT coalesce(max(n), 0) AS n FROM journal) last
+    WHERE j.id = new.id";

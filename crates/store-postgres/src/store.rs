@@ -1,0 +1,214 @@
+//! The store: verbs and reads behind the traits.
+
+use crate::batch::Batcher;
+use crate::connect::{Connections, Options};
+use crate::lease::Served;
+use crate::names::Names;
+use crate::naming::Naming;
+use crate::read::{ReadError, Reader};
+use crate::schema;
+use crate::verbs::Verbs;
+use async_trait::async_trait;
+use orchestrator_core::{JobId, Millis, NewJob, Outcome, TaskId, Timestamp};
+use orchestrator_store::packed::Ids;
+use orchestrator_store::{
+    Beat, Catalog, Clock, Command, Controlled, DeadLetter, FlowChange, FlowChanged, FlowView, Held,
+    JobFilter, JobView, JournalEntry, LeaseAsk, LeaseGrant, LimitChange, LimitView, LineFilter, Page,
+    Settled, Settlement, Stats, Store, StoreError, StoreResult, Submitted, SweepAsk, Swept, TaskView,
+};
+use std::sync::Arc;
+use tokio::sync::{oneshot, watch};
+
+/// A store in a PostgreSQL database. Any number of processes may use it at once.
+pub struct PostgresStore {
+    verbs: Arc<Verbs>,
+    submits: Batcher<NewJob, Submitted>,
+    settles: Batcher<Settlement, Settled>,
+    clock: Arc<dyn Clock>,
+    changes: watch::Receiver<u64>,
+}
+
+impl PostgresStore {
+    /// Connects, and brings the schema up to date.
+    pub async fn open(options: Options) -> StoreResult<Arc<PostgresStore>> {
+        let clock = options.clock.clone();
+        let connections = Connections::new(&options)?;
+        let naming = Connections::new(&Options { writers: 2, readers: 1, ..options })?;
+        schema::prepare(&connections).await?;
+        let salt = schema::salt(&connections).await?;
+        let (changed, changes) = watch::channel(0);
+        let verbs = Arc::new(Verbs {
+            connections,
+            naming: Naming(naming),
+            names: Names::default(),
+            ids: Ids::new(salt),
+            clock: clock.clone(),
+            changes: changed,
+            served: tokio::sync::Mutex::new(Served::default()),
+        });
+        let (submit, settle) = (verbs.clone(), verbs.clone());
+        let submits = Batcher::start(move |jobs: Arc<Vec<NewJob>>| {
+            let verbs = submit.clone();
+            async move { verbs.submit(&jobs).await }
+        });
+        let settles = Batcher::start(move |batch: Arc<Vec<Settlement>>| {
+            let verbs = settle.clone();
+            async move { verbs.settle(&batch).await }
+        });
+        Ok(Arc::new(PostgresStore { verbs, submits, settles, clock, changes }))
+    }
+
+    /// Runs a verb to its end, also when the caller goes away.
+    async fn run<T, F>(&self, verb: impl FnOnce(Arc<Verbs>) -> F) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, crate::tx::Abort>> + Send + 'static,
+    {
+        let done = tokio::spawn(verb(self.verbs.clone())).await.map_err(|_| StoreError::Closed)?;
+        done.map_err(|abort| abort.to_store_error())
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.verbs.connections.close();
+        self.verbs.naming.0.close();
+    }
+}
+
+fn at_read(error: ReadError) -> StoreError {
+    match error {
+        ReadError::Sql(error) => crate::error::at_work(&error),
+        other => StoreError::Database { source: other.to_string().into() },
+    }
+}
+
+/// Reads with one snapshot.
+macro_rules! read {
+    ($self:ident, $reader:ident => $read:expr) => {{
+        let mut client = $self.verbs.connections.reader().await?;
+        let $reader =
+            Reader::begin(&mut client, $self.verbs.ids, &$self.verbs.names).await.map_err(at_read)?;
+        $read.await.map_err(at_read)
+    }};
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn submit(&self, jobs: Vec<NewJob>) -> StoreResult<Vec<Submitted>> {
+        self.submits.ask(jobs).await
+    }
+
+    async fn lease(&self, ask: LeaseAsk) -> StoreResult<LeaseGrant> {
+        let verbs = self.verbs.clone();
+        let (reply, answer) = oneshot::channel();
+        tokio::spawn(async move {
+            let grant = verbs.lease(&ask).await.map_err(|abort| abort.to_store_error());
+            if let Err(Ok(untaken)) = reply.send(grant) {
+                // Nobody waits for it any more: the tasks go back to their places.
+                let back = |leased: &orchestrator_store::Leased| Settlement {
+                    held: leased.held(),
+                    outcome: Outcome::Released,
+                    jitter: 0.0,
+                };
+                let batch: Vec<Settlement> = untaken.tasks.iter().map(back).collect();
+                if let Err(abort) = verbs.settle(&batch).await {
+                    tracing::warn!(
+                        ?abort,
+                        "leases that nobody took could not be given back; they will run out"
+                    );
+                }
+            }
+        });
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    async fn extend(&self, held: Vec<Held>, ttl: Millis) -> StoreResult<Vec<Beat>> {
+        self.run(|verbs| async move { verbs.extend(&held, ttl).await }).await
+    }
+
+    async fn settle(&self, batch: Vec<Settlement>) -> StoreResult<Vec<Settled>> {
+        self.settles.ask(batch).await
+    }
+
+    async fn expired(&self, ask: SweepAsk) -> StoreResult<Swept> {
+        self.run(|verbs| async move { verbs.expired(&ask).await }).await
+    }
+
+    async fn control(&self, commands: Vec<Command>) -> StoreResult<Vec<Controlled>> {
+        self.run(|verbs| async move { verbs.control(&commands).await }).await
+    }
+
+    async fn change_flows(&self, changes: Vec<FlowChange>) -> StoreResult<Vec<FlowChanged>> {
+        self.run(|verbs| async move { verbs.change_flows(&changes).await }).await
+    }
+
+    async fn set_limits(&self, changes: Vec<LimitChange>) -> StoreResult<()> {
+        self.run(|verbs| async move { verbs.set_limits(&changes).await }).await
+    }
+}
+
+#[async_trait]
+impl Catalog for PostgresStore {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.clone()
+    }
+
+    async fn job(&self, id: JobId) -> StoreResult<Option<JobView>> {
+        read!(self, reader => reader.job(id))
+    }
+
+    async fn task(&self, id: TaskId) -> StoreResult<Option<TaskView>> {
+        read!(self, reader => reader.task(id))
+    }
+
+    async fn items(&self, group: TaskId, after: Option<u32>, limit: u32) -> StoreResult<Vec<TaskView>> {
+        read!(self, reader => reader.items(group, after, limit))
+    }
+
+    async fn held(&self, attempts: Vec<Held>) -> StoreResult<Vec<bool>> {
+        read!(self, reader => reader.held(&attempts))
+    }
+
+    async fn ids(&self, prefix: String, limit: u32) -> StoreResult<Vec<JobId>> {
+        read!(self, reader => reader.ids(&prefix, limit))
+    }
+
+    async fn list(&self, filter: JobFilter, page: Page) -> StoreResult<Vec<JobView>> {
+        read!(self, reader => reader.list(&filter, page))
+    }
+
+    async fn stats(&self) -> StoreResult<Stats> {
+        read!(self, reader => reader.stats())
+    }
+
+    async fn dead_letters(
+        &self,
+        filter: LineFilter,
+        after: Option<TaskId>,
+        limit: u32,
+    ) -> StoreResult<Vec<DeadLetter>> {
+        read!(self, reader => reader.dead_letters(&filter, after, limit))
+    }
+
+    async fn flows(&self, name: Option<Arc<str>>) -> StoreResult<Vec<FlowView>> {
+        read!(self, reader => reader.flows(name.as_deref()))
+    }
+
+    async fn flow(&self, name: Arc<str>, version: Option<u32>) -> StoreResult<Option<FlowView>> {
+        read!(self, reader => reader.flow(&name, version))
+    }
+
+    async fn limits(&self) -> StoreResult<Vec<LimitView>> {
+        read!(self, reader => reader.limits())
+    }
+
+    async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>> {
+        let mut client = self.verbs.connections.writer().await?;
+        crate::read::journal(&mut client, self.verbs.ids, after, limit).await.map_err(at_read)
+    }
+}

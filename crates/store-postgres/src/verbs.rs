@@ -1,0 +1,398 @@
+//! The verbs as transactions: read, compute, write, and once more where somebody else was faster.
+
+use crate::connect::Connections;
+use crate::error;
+use crate::flush;
+use crate::lease::{Leasing, Served};
+use crate::limits::Keys;
+use crate::load;
+use crate::names::Names;
+use crate::naming::Naming;
+use crate::tx::{Abort, Tx, Write};
+use crate::work::{Step, Work};
+use orchestrator_core::{Millis, NewJob};
+use orchestrator_store::packed::{Ids, index_of, seq_of};
+use orchestrator_store::{
+    Beat, Clock, Command, Controlled, FlowChange, FlowChanged, Held, LeaseAsk, LeaseGrant, LimitChange,
+    RuleOrigin, Settled, Settlement, Submitted, SweepAsk, Swept,
+};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_postgres::error::DbError;
+
+/// So often a transaction is tried while others are faster.
+const TRIES: u32 = 20;
+/// A computation that asks for more this often does not know what it wants.
+const ROUNDS: usize = 1000;
+
+/// What every verb needs.
+pub struct Verbs {
+    pub connections: Connections,
+    pub naming: Naming,
+    pub names: Names,
+    pub ids: Ids,
+    pub clock: Arc<dyn Clock>,
+    pub changes: watch::Sender<u64>,
+    pub served: tokio::sync::Mutex<Served>,
+}
+
+impl Verbs {
+    async fn begin(&self) -> Result<(Tx, Work), Abort> {
+        let tx = Tx::new(self.connections.writer().await.map_err(Abort::Away)?);
+        Ok((tx, Work::new(self.clock.now(), self.ids, self.names.known())))
+    }
+
+    /// Computes requests, reading what they need.
+    async fn compute<Q, A>(
+        &self,
+        tx: &mut Tx,
+        work: &mut Work,
+        requests: &[Q],
+        one: &(impl Fn(&mut Work, &Q) -> Step<A> + Sync),
+    ) -> Result<Vec<A>, Abort> {
+        for _ in 0..ROUNDS {
+            if !work.needs.is_empty() {
+                load::load(tx, &self.names, &self.naming, work).await?;
+            }
+            if let Some(answers) = work.compute(requests, one).map_err(Abort::Invalid)? {
+                return Ok(answers);
+            }
+        }
+        Err(Abort::Invalid("a request asks for more and more".to_owned()))
+    }
+
+    /// Runs one transaction until it comes through.
+    async fn transact<Q: Sync, A: Send>(
+        &self,
+        requests: &[Q],
+        prefetch: impl Fn(&mut Work, &[Q]),
+        one: impl Fn(&mut Work, &Q) -> Step<A> + Sync,
+    ) -> Result<Vec<A>, Abort> {
+        let mut tries = 0;
+        loop {
+            let (mut tx, mut work) = self.begin().await?;
+            prefetch(&mut work, requests);
+            let done = match self.compute(&mut tx, &mut work, requests, &one).await {
+                Ok(answers) => tx.commit(flush::writes(&work)).await.map(|()| answers),
+                Err(abort) => {
+                    tx.roll_back().await;
+                    Err(abort)
+                }
+            };
+            match done {
+                Ok(answers) => {
+                    self.committed(&work);
+                    return Ok(answers);
+                }
+                Err(abort) => again(abort, &mut tries).await?,
+            }
+        }
+    }
+
+    /// Tells who waits for work, and remembers the flows that are written down now.
+    fn committed(&self, work: &Work) {
+        if !work.base.flow_ids.is_empty() {
+            self.names.learn(|known| known.flow_ids.extend(work.base.flow_ids.clone()));
+        }
+        if work.staged.wake {
+            self.changes.send_modify(|n| *n += 1);
+        }
+    }
+
+    /// Takes jobs in.
+    pub async fn submit(&self, jobs: &[NewJob]) -> Result<Vec<Submitted>, Abort> {
+        self.transact(jobs, |work, jobs| work.needs.seqs = jobs.len(), Work::submit).await
+    }
+
+    /// Ends attempts.
+    pub async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, Abort> {
+        let prefetch = |work: &mut Work, batch: &[Settlement]| {
+            let tasks = batch.iter().filter_map(|settlement| work.ids.packed(settlement.held.task));
+            work.needs.tasks = tasks.collect();
+            let alone = work.needs.tasks.iter().filter(|task| index_of(**task) == 0);
+            work.needs.awaited = alone.map(|task| seq_of(*task)).collect();
+        };
+        self.transact(batch, prefetch, Work::settle).await
+    }
+
+    /// Carries out what an operator asks.
+    pub async fn control(&self, commands: &[Command]) -> Result<Vec<Controlled>, Abort> {
+        let prefetch = |work: &mut Work, commands: &[Command]| {
+            work.needs.jobs = commands.iter().filter_map(|command| work.ids.seq(command.job())).collect();
+        };
+        self.transact(commands, prefetch, Work::control).await
+    }
+
+    /// Hands out tasks.
+    pub async fn lease(&self, ask: &LeaseAsk) -> Result<LeaseGrant, Abort> {
+        let mut served = self.served.lock().await;
+        let mut tries = 0;
+        loop {
+            let (mut tx, mut work) = self.begin().await?;
+            let mut leasing = Leasing {
+                tx: &mut tx,
+                work: &mut work,
+                names: &self.names,
+                naming: &self.naming,
+                served: &mut served,
+                keys: Keys::default(),
+                parked: 0,
+            };
+            let done = match leasing.run(ask).await {
+                Ok((grant, writes)) => tx.commit(writes).await.map(|()| grant),
+                Err(abort) => {
+                    tx.roll_back().await;
+                    Err(abort)
+                }
+            };
+            match done {
+                Ok(grant) => return Ok(grant),
+                Err(abort) => again(abort, &mut tries).await?,
+            }
+        }
+    }
+
+    /// Prolongs leases.
+    pub async fn extend(&self, held: &[Held], ttl: Millis) -> Result<Vec<Beat>, Abort> {
+        let until = self.clock.now() + ttl;
+        let packed: Vec<Option<i64>> = held.iter().map(|held| self.ids.packed(held.task)).collect();
+        let (tasks, attempts): (Vec<i64>, Vec<i32>) = packed
+            .iter()
+            .zip(held)
+            .filter_map(|(task, held)| Some(((*task)?, i32::try_from(held.attempt).ok()?)))
+            .unzip();
+        let sql = "WITH mine AS (
+                SELECT l.task FROM unnest($1::bigint[], $2::int[]) w(task, attempt)
+                JOIN leases l ON l.task = w.task AND l.attempt = w.attempt ORDER BY l.task FOR UPDATE OF l
+            )
+            UPDATE leases l SET expires = $3 FROM mine WHERE l.task = mine.task RETURNING l.task, l.attempt";
+        let mut tries = 0;
+        loop {
+            let (mut tx, _) = self.begin().await?;
+            let done = match tx.query(sql, &[&tasks, &attempts, &until.as_millis()]).await {
+                Ok(rows) => tx.commit(vec![]).await.map(|()| rows),
+                Err(abort) => Err(abort),
+            };
+            match done {
+                Ok(rows) => {
+                    let mine: Vec<(i64, i32)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+                    let holds = |task: Option<i64>, held: &Held| {
+                        task.is_some_and(|task| {
+                            mine.iter().any(|m| m.0 == task && i64::from(m.1) == i64::from(held.attempt))
+                        })
+                    };
+                    let beat = |(task, held): (&Option<i64>, &Held)| {
+                        if holds(*task, held) { Beat::Until(until) } else { Beat::Lost }
+                    };
+                    return Ok(packed.iter().zip(held).map(beat).collect());
+                }
+                Err(abort) => again(abort, &mut tries).await?,
+            }
+        }
+    }
+
+    /// Ends what is overdue.
+    pub async fn expired(&self, ask: &SweepAsk) -> Result<Swept, Abort> {
+        let mut tries = 0;
+        loop {
+            let (mut tx, mut work) = self.begin().await?;
+            let done = match self.sweep(&mut tx, &mut work, ask).await {
+                Ok(swept) => tx.commit(flush::writes(&work)).await.map(|()| swept),
+                Err(abort) => {
+                    tx.roll_back().await;
+                    Err(abort)
+                }
+            };
+            match done {
+                Ok(swept) => {
+                    self.committed(&work);
+                    return Ok(swept);
+                }
+                Err(abort) => again(abort, &mut tries).await?,
+            }
+        }
+    }
+
+    async fn sweep(&self, tx: &mut Tx, work: &mut Work, ask: &SweepAsk) -> Result<Swept, Abort> {
+        let mut swept = Swept::default();
+        let now = work.now.as_millis();
+        let limit = ask.limit as usize;
+        let late = "SELECT seq FROM alive WHERE deadline <= $1 ORDER BY deadline, seq LIMIT $2";
+        let rows = tx.query(late, &[&now, &(limit as i64 + 1)]).await?;
+        let seqs: Vec<i64> = rows.iter().map(|row| row.get(0)).take(limit).collect();
+        swept.more = rows.len() > limit;
+        let mut wake = false;
+        if !seqs.is_empty() {
+            work.needs.heads.extend(seqs.iter());
+            work.needs.live.extend(seqs.iter());
+            let ended =
+                self.compute(tx, work, &seqs, &|work: &mut Work, seq: &i64| work.end_late(*seq)).await?;
+            for (seq, ended) in seqs.iter().zip(ended) {
+                let head = work.peek_head(*seq).map_err(|()| load::unreadable("the head of a job"))?;
+                swept.timed_out.extend(ended.then(|| work.ids.job(head.created, *seq)));
+            }
+            // What this ended is not overdue any more.
+            let events = std::mem::take(&mut work.staged.events);
+            tx.write(&flush::writes(work)).await?;
+            wake = true;
+            work.base = Default::default();
+            work.staged = Default::default();
+            work.staged.events = events;
+        }
+        let left = limit - seqs.len();
+        let overdue = "SELECT task FROM leases WHERE least(expires, times_out) <= $1
+            ORDER BY least(expires, times_out), task LIMIT $2";
+        let rows = tx.query(overdue, &[&now, &(left as i64 + 1)]).await?;
+        swept.more |= rows.len() > left;
+        let tasks: Vec<(usize, i64)> = rows.iter().map(|row| row.get(0)).take(left).enumerate().collect();
+        if !tasks.is_empty() {
+            let events = std::mem::take(&mut work.staged.events);
+            work.needs.tasks = tasks.iter().map(|(_, task)| *task).collect();
+            work.needs.jobs = tasks.iter().map(|(_, task)| seq_of(*task)).collect();
+            let end = |work: &mut Work, (n, task): &(usize, i64)| work.end_overdue(*task, ask.jitter_of(*n));
+            let ended = self.compute(tx, work, &tasks, &end).await?;
+            swept.ended = ended.into_iter().flatten().collect();
+            work.staged.events.splice(0..0, events);
+        }
+        work.staged.wake |= wake;
+        Ok(swept)
+    }
+
+    /// Changes the registry of flows.
+    pub async fn change_flows(&self, changes: &[FlowChange]) -> Result<Vec<FlowChanged>, Abort> {
+        let mut tries = 0;
+        loop {
+            let (mut tx, work) = self.begin().await?;
+            let done = match change_flows(&mut tx, &work, changes).await {
+                Ok(answers) => tx.commit(vec![]).await.map(|()| answers),
+                Err(abort) => {
+                    tx.roll_back().await;
+                    Err(abort)
+                }
+            };
+            match done {
+                Ok(answers) => return Ok(answers),
+                Err(abort) => again(abort, &mut tries).await?,
+            }
+        }
+    }
+
+    /// Writes or strikes limit rules, and lets in who may start by the new ones.
+    pub async fn set_limits(&self, changes: &[LimitChange]) -> Result<(), Abort> {
+        let mut tries = 0;
+        loop {
+            let (mut tx, work) = self.begin().await?;
+            let done = match set_limits(&mut tx, &work, changes).await {
+                Ok(writes) => tx.commit(writes).await,
+                Err(abort) => {
+                    tx.roll_back().await;
+                    Err(abort)
+                }
+            };
+            match done {
+                Ok(()) => {
+                    self.changes.send_modify(|n| *n += 1);
+                    return Ok(());
+                }
+                Err(abort) => again(abort, &mut tries).await?,
+            }
+        }
+    }
+}
+
+/// Waits a moment before the next try, where that makes sense.
+async fn again(abort: Abort, tries: &mut u32) -> Result<(), Abort> {
+    *tries += 1;
+    let passes = match &abort {
+        Abort::Again(_) => true,
+        Abort::Sql(error) => {
+            // Two that submit the same key at once: the second finds the first one's job the next time.
+            let key = error.as_db_error().and_then(DbError::constraint) == Some("keys_pkey");
+            key || error::is_retryable(error) || (error::is_lost(error) && *tries <= 3)
+        }
+        _ => false,
+    };
+    if !passes || *tries >= TRIES {
+        return Err(abort);
+    }
+    tracing::debug!(?abort, tries, "a transaction is tried again");
+    tokio::time::sleep(Duration::from_millis(fastrand::u64(0..5 * u64::from(*tries)))).await;
+    Ok(())
+}
+
+async fn change_flows(tx: &mut Tx, work: &Work, changes: &[FlowChange]) -> Result<Vec<FlowChanged>, Abort> {
+    let mut answers = vec![];
+    for change in changes {
+        answers.push(match change {
+            FlowChange::Apply(plan) => {
+                let (name, hash) = (&**plan.name(), &**plan.hash());
+                tx.query("SELECT pg_advisory_xact_lock(hashtext('flows:' || $1))", &[&name]).await?;
+                let find = "SELECT id FROM flows WHERE NOT implicit AND name = $1 AND hash = $2";
+                let known = !tx.query(find, &[&name, &hash]).await?.is_empty();
+                let id = load::write_flow(tx, plan, work.now).await?;
+                let standing = "SELECT version, applied IS NOT NULL AND applied =
+                        (SELECT max(applied) FROM flows o WHERE NOT o.implicit AND o.name = f.name)
+                    FROM flows f WHERE id = $1";
+                let rows = tx.query(standing, &[&id]).await?;
+                let row = rows.first().ok_or_else(|| load::unreadable("a flow"))?;
+                let version = u32::try_from(row.get::<_, i32>(0)).unwrap_or(0);
+                if row.get::<_, bool>(1) {
+                    FlowChanged::Unchanged(version)
+                } else {
+                    tx.query("UPDATE flows SET applied = nextval('applied') WHERE id = $1", &[&id]).await?;
+                    if known { FlowChanged::Restored(version) } else { FlowChanged::Created(version) }
+                }
+            }
+            FlowChange::Retire(name) => {
+                let sql = "UPDATE flows SET applied = NULL WHERE NOT implicit AND name = $1 AND applied IS NOT NULL RETURNING id";
+                let retired = tx.query(sql, &[&&**name]).await?;
+                if retired.is_empty() { FlowChanged::NotFound } else { FlowChanged::Retired }
+            }
+        });
+    }
+    Ok(answers)
+}
+
+async fn set_limits(tx: &mut Tx, work: &Work, changes: &[LimitChange]) -> Result<Vec<Write>, Abort> {
+    let mut keys: Vec<String> = vec![];
+    let mut kinds: Vec<String> = vec![];
+    for change in changes {
+        let key = change.key.as_str();
+        let by_operator = change.origin == RuleOrigin::Operator;
+        match &change.rule {
+            Some(rule) => {
+                let body = serde_json::to_string(rule).map_err(|error| Abort::Invalid(error.to_string()))?;
+                let sql = "INSERT INTO rules AS r (key, rule, operator) VALUES ($1, $2, $3)
+                    ON CONFLICT (key) DO UPDATE SET rule = excluded.rule, operator = excluded.operator
+                    WHERE excluded.operator OR NOT r.operator";
+                tx.query(sql, &[&key, &body, &by_operator]).await?;
+            }
+            None => {
+                tx.query("DELETE FROM rules WHERE key = $1 AND ($2 OR NOT operator)", &[&key, &by_operator])
+                    .await?;
+            }
+        }
+        if change.key.is_default() {
+            kinds.push(change.key.kind().to_owned());
+        } else {
+            keys.push(key.to_owned());
+        }
+    }
+    let sql =
+        "SELECT id FROM limit_keys WHERE key = ANY($1) OR split_part(key, ':', 1) = ANY($2) ORDER BY id";
+    let ids: Vec<i32> = tx.query(sql, &[&keys, &kinds]).await?.iter().map(|row| row.get(0)).collect();
+    if ids.is_empty() {
+        return Ok(vec![]);
+    }
+    let mut states = Keys::default();
+    states.lock(tx, ids.clone()).await?;
+    let n: Vec<i64> = ids.iter().map(|id| i64::from(states.let_in(*id, work.now, 1_000_000))).collect();
+    let (changed, running, tat, wake) = states.changed();
+    let update = "UPDATE limit_keys k SET running = w.running, tat = w.tat, wake_at = w.wake
+        FROM unnest($1::int[], $2::int[], $3::bigint[], $4::bigint[]) w(id, running, tat, wake) WHERE k.id = w.id";
+    Ok(vec![
+        Write::new(flush::WAKE, vec![Arc::new(ids), Arc::new(n)]),
+        Write::new(update, vec![Arc::new(changed), Arc::new(running), Arc::new(tat), Arc::new(wake)]),
+    ])
+}
