@@ -6,9 +6,11 @@
 //! transaction (`batch`).
 
 mod batch;
+mod clock;
 pub mod connect;
 pub mod error;
 mod flush;
+mod leader;
 mod lease;
 mod limits;
 mod load;
@@ -20,6 +22,7 @@ pub mod schema;
 mod store;
 mod tx;
 mod verbs;
+mod wake;
 mod work;
 
 pub use connect::Options;

@@ -1,13 +1,16 @@
 //! The store: verbs and reads behind the traits.
 
 use crate::batch::Batcher;
+use crate::clock::DatabaseClock;
 use crate::connect::{Connections, Options};
+use crate::leader::Leader;
 use crate::lease::Served;
 use crate::names::Names;
 use crate::naming::Naming;
 use crate::read::{ReadError, Reader};
 use crate::schema;
 use crate::verbs::Verbs;
+use crate::wake::Wakes;
 use async_trait::async_trait;
 use orchestrator_core::{JobId, Millis, NewJob, Outcome, TaskId, Timestamp};
 use orchestrator_store::packed::Ids;
@@ -18,6 +21,7 @@ use orchestrator_store::{
 };
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
+use tokio_util::task::AbortOnDropHandle;
 
 /// A store in a PostgreSQL database. Any number of processes may use it at once.
 pub struct PostgresStore {
@@ -26,17 +30,29 @@ pub struct PostgresStore {
     settles: Batcher<Settlement, Settled>,
     clock: Arc<dyn Clock>,
     changes: watch::Receiver<u64>,
+    leader: Leader,
+    /// Keeps the clock right.
+    _ticking: Option<AbortOnDropHandle<()>>,
 }
 
 impl PostgresStore {
     /// Connects, and brings the schema up to date.
     pub async fn open(options: Options) -> StoreResult<Arc<PostgresStore>> {
-        let clock = options.clock.clone();
+        let given = options.clock.clone();
         let connections = Connections::new(&options)?;
         let naming = Connections::new(&Options { writers: 2, readers: 1, ..options })?;
         schema::prepare(&connections).await?;
         let salt = schema::salt(&connections).await?;
+        let (clock, ticking): (Arc<dyn Clock>, _) = match given {
+            Some(clock) => (clock, None),
+            None => {
+                let (clock, ticking) = DatabaseClock::start(connections.clone()).await?;
+                (Arc::new(clock), Some(ticking))
+            }
+        };
         let (changed, changes) = watch::channel(0);
+        let leader = Leader::start(connections.clone());
+        let wakes = Wakes::start(connections.clone(), changed.clone());
         let verbs = Arc::new(Verbs {
             connections,
             naming: Naming(naming),
@@ -44,6 +60,7 @@ impl PostgresStore {
             ids: Ids::new(salt),
             clock: clock.clone(),
             changes: changed,
+            wakes,
             served: tokio::sync::Mutex::new(Served::default()),
         });
         let (submit, settle) = (verbs.clone(), verbs.clone());
@@ -55,7 +72,7 @@ impl PostgresStore {
             let verbs = settle.clone();
             async move { verbs.settle(&batch).await }
         });
-        Ok(Arc::new(PostgresStore { verbs, submits, settles, clock, changes }))
+        Ok(Arc::new(PostgresStore { verbs, submits, settles, clock, changes, leader, _ticking: ticking }))
     }
 
     /// Runs a verb to its end, also when the caller goes away.
@@ -132,6 +149,10 @@ impl Store for PostgresStore {
     }
 
     async fn expired(&self, ask: SweepAsk) -> StoreResult<Swept> {
+        // One process sweeps for all.
+        if !self.leader.leads().await {
+            return Ok(Swept::default());
+        }
         self.run(|verbs| async move { verbs.expired(&ask).await }).await
     }
 

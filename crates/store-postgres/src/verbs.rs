@@ -9,6 +9,7 @@ use crate::load;
 use crate::names::Names;
 use crate::naming::Naming;
 use crate::tx::{Abort, Tx, Write};
+use crate::wake::Wakes;
 use crate::work::{Step, Work};
 use orchestrator_core::{Millis, NewJob};
 use orchestrator_store::packed::{Ids, index_of, seq_of};
@@ -35,6 +36,7 @@ pub struct Verbs {
     pub clock: Arc<dyn Clock>,
     pub changes: watch::Sender<u64>,
     pub served: tokio::sync::Mutex<Served>,
+    pub wakes: Wakes,
 }
 
 impl Verbs {
@@ -96,8 +98,14 @@ impl Verbs {
             self.names.learn(|known| known.flow_ids.extend(work.base.flow_ids.clone()));
         }
         if work.staged.wake {
-            self.changes.send_modify(|n| *n += 1);
+            self.wake();
         }
+    }
+
+    /// Tells everybody, here and elsewhere, that there may be work.
+    fn wake(&self) {
+        self.changes.send_modify(|n| *n += 1);
+        self.wakes.tell();
     }
 
     /// Takes jobs in.
@@ -292,7 +300,7 @@ impl Verbs {
             };
             match done {
                 Ok(()) => {
-                    self.changes.send_modify(|n| *n += 1);
+                    self.wake();
                     return Ok(());
                 }
                 Err(abort) => again(abort, &mut tries).await?,

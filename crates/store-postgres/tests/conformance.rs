@@ -14,7 +14,7 @@ struct Databases {
 }
 
 async fn open(url: &str, clock: Arc<dyn Clock>) -> Arc<dyn Store> {
-    PostgresStore::open(Options { clock, ..Options::new(url) }).await.unwrap()
+    PostgresStore::open(Options { clock: Some(clock), ..Options::new(url) }).await.unwrap()
 }
 
 #[async_trait]

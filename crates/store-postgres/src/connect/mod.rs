@@ -8,7 +8,7 @@ use crate::error;
 use deadpool_postgres::{
     Client, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts,
 };
-use orchestrator_store::{Clock, StoreError, StoreResult, SystemClock};
+use orchestrator_store::{Clock, StoreError, StoreResult};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,8 +38,8 @@ pub struct Options {
     pub url: String,
     /// The password, where the URL holds none: it need not stand on a command line then.
     pub password: Option<String>,
-    /// The store's clock.
-    pub clock: Arc<dyn Clock>,
+    /// The store's clock; without one, the database's, which is one for all processes.
+    pub clock: Option<Arc<dyn Clock>>,
     /// After so long a statement is given up.
     pub statement_timeout: Duration,
     /// How many connections write at the same time.
@@ -54,7 +54,7 @@ impl Options {
         Options {
             url: url.into(),
             password: None,
-            clock: Arc::new(SystemClock),
+            clock: None,
             statement_timeout: Duration::from_secs(30),
             writers: 8,
             readers: 4,
