@@ -12,6 +12,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store-sqlite", &["core", "store"]),
     ("worker", &["core", "store"]),
     ("engine", &["core", "store", "worker"]),
+    ("history", &["core"]),
+    ("sim", &["core", "store", "worker", "engine", "history"]),
+    ("planted", &["core"]),
+    ("storm", &["core", "history"]),
     ("cli", &["core", "flowfile", "store", "store-sqlite", "worker", "engine"]),
 ];
 
