@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 /// The largest result.
 const MAX_RESULT: usize = 16 << 20;
 
+/// The largest result that is read again.
+const MAX_READ: usize = 1 << 20;
+
 /// The longest message: it is stored with the task and shown to people.
 const MAX_MESSAGE: usize = 16 << 10;
 
@@ -45,9 +48,12 @@ fn template(source: &Value, scope: &Scope) {
     match template.render_json(scope) {
         Ok(json) => {
             assert!(json.size() <= MAX_RESULT, "{} bytes", json.size());
-            serde_json::from_str::<serde::de::IgnoredAny>(json.as_str()).expect("it is JSON");
-            if !json.is_too_deep() {
-                assert_eq!(template.render(scope).as_ref(), Ok(&json.value()));
+            // Reading much again would take longer than making it, above all where each comparison is traced.
+            if json.size() <= MAX_READ {
+                serde_json::from_str::<serde::de::IgnoredAny>(json.as_str()).expect("it is JSON");
+                if !json.is_too_deep() {
+                    assert_eq!(template.render(scope).as_ref(), Ok(&json.value()));
+                }
             }
         }
         Err(error) => told(&error),
