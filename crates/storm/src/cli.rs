@@ -64,7 +64,7 @@ pub struct CommonArgs {
     /// The binary [default: the `orchestrator` beside this program; it is built where there is none]
     #[arg(long, value_name = "PATH")]
     bin: Option<PathBuf>,
-    /// How many jobs [default: kill 20000, stop 8000, term 5000, disk 3000]
+    /// How many submits; some repeat a key, so there are fewer jobs [default: kill 21000, stop 8000, term 5000, disk 3000]
     #[arg(long, value_name = "N")]
     jobs: Option<u64>,
     /// How many worker processes [default: 2; stop 6]

@@ -71,7 +71,7 @@ async fn run(storm: Storm) -> Result<u8, Failure> {
 async fn brew(storm: Storm) -> Result<u8, Failure> {
     let seconds = Duration::from_secs;
     let report = match storm {
-        Storm::Kill(args) => kill::run(&args.options.with(20_000, 2), args.kills, seconds(args.over)).await?,
+        Storm::Kill(args) => kill::run(&args.options.with(21_000, 2), args.kills, seconds(args.over)).await?,
         Storm::Stop(args) => {
             let lease_ttl = Duration::from_millis(args.lease_ttl);
             stop::run(&args.options.with(8000, 6), args.stops, lease_ttl).await?
