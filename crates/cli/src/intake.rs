@@ -1,27 +1,34 @@
 //! Turns the fields of a job, as a line of a file or as flags give them, into a job that is checked
-//! whole: names, spans, limits, and the payload by its handler.
+//! whole: names, spans, limits, and the payload by its handler or its flow.
 
 use crate::config::{Config, near};
+use crate::flow::current::{self, Current};
 use orchestrator_core::{
     FieldError, Json, Key, LimitKey, Limits, Millis, NewJob, Priority, TaskSpec, Timestamp,
 };
+use orchestrator_store::StoreError;
 use orchestrator_worker::Registry;
 use orchestrator_worker::builtin;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// A job as people write it. Only `artifact_id` and `handler` are required.
+/// A job as people write it. Only `artifact_id` and one of `handler` and `flow` are required.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobFields {
     /// The caller's own id of the work: the same one twice is the same job.
     pub artifact_id: String,
-    /// Who runs it.
+    /// Who runs it; empty where it is a job of a flow.
+    #[serde(default)]
     pub handler: String,
     /// What the handler gets.
     #[serde(default)]
     pub payload: Json,
+    /// The flow that it runs, instead of a handler.
+    pub flow: Option<String>,
+    /// What the flow gets.
+    pub input: Option<Json>,
     /// The line in which it waits.
     pub queue: Option<String>,
     /// `critical`, `high`, `normal` or `low`.
@@ -48,6 +55,7 @@ pub struct Intake {
     allow_unknown_handler: bool,
     /// Jobs with equal rules share them.
     specs: HashMap<TaskSpec, Arc<TaskSpec>>,
+    flows: Option<Current>,
 }
 
 /// So many different rules are remembered at most.
@@ -56,7 +64,25 @@ const MAX_SPECS: usize = 1024;
 impl Intake {
     /// Checks against a configuration and the handlers that there are.
     pub fn new(config: Config, registry: Registry, allow_unknown_handler: bool) -> Self {
-        Intake { config, registry, allow_unknown_handler, specs: HashMap::new() }
+        Intake { config, registry, allow_unknown_handler, specs: HashMap::new(), flows: None }
+    }
+
+    /// Takes jobs of flows, too.
+    pub fn with_flows(mut self, flows: Option<Current>) -> Self {
+        self.flows = flows;
+        self
+    }
+
+    /// Begins a new batch, which gets the flows as they are now.
+    pub fn begin_batch(&mut self) {
+        if let Some(flows) = &mut self.flows {
+            flows.renew();
+        }
+    }
+
+    /// Why the store could not be asked for a flow, if it could not: no job was wrong then.
+    pub fn trouble(&mut self) -> Option<StoreError> {
+        self.flows.as_mut().and_then(Current::trouble)
     }
 
     /// The longest line that can hold a job: its payload, and room for the other fields.
@@ -75,25 +101,23 @@ impl Intake {
     }
 
     /// Makes the job, or says everything that is wrong with it.
-    pub fn job(&mut self, fields: JobFields) -> Result<NewJob, Vec<FieldError>> {
-        let mut problems = vec![];
-        let limits = self.limits(&fields, &mut problems);
-        let priority = read(&mut problems, "priority", fields.priority.as_deref(), |text| {
-            text.parse::<Priority>().map_err(|error| error.to_string())
-        });
-        let run_at = read(&mut problems, "run_at", fields.run_at.as_deref(), parse_moment);
-        let spec = self.spec(&fields);
-        let key = match fields.window {
-            Some(window) => Key::within(fields.artifact_id, window),
-            None => Key::new(fields.artifact_id),
-        };
-        let handler = spec.handler.clone();
-        let mut job = NewJob::with_spec(spec).key(key).payload(fields.payload).limits(limits);
-        job.priority = priority.unwrap_or_default();
-        job.run_at = run_at;
-        if let Some(tenant) = fields.tenant {
-            job = job.tenant(tenant);
+    pub fn job(&mut self, mut fields: JobFields) -> Result<NewJob, Vec<FieldError>> {
+        if let Some(flow) = fields.flow.take() {
+            return self.job_of_flow(&flow, fields);
         }
+        let mut problems = vec![];
+        if fields.handler.is_empty() {
+            problems.push(FieldError::new("handler", "name a handler, or a flow"));
+            return Err(problems);
+        }
+        if fields.input.is_some() {
+            problems.push(FieldError::new("input", "is for a flow; a handler gets a payload"));
+        }
+        let limits = self.limits(&fields, &mut problems);
+        let spec = self.spec(&fields);
+        let handler = spec.handler.clone();
+        let job = NewJob::with_spec(spec).payload(std::mem::take(&mut fields.payload)).limits(limits);
+        let job = complete(job, fields, &mut problems);
         problems.extend(job.problems(self.max_payload()));
         match self.registry.get(&handler) {
             Some(handler) if problems.is_empty() => problems.extend(handler.check(&job.payload)),
@@ -102,6 +126,29 @@ impl Intake {
             }
             Some(_) | None => {}
         }
+        if problems.is_empty() { Ok(job) } else { Err(problems) }
+    }
+
+    /// A job of a flow; what the flow itself defines, a line cannot.
+    fn job_of_flow(&mut self, flow: &str, mut fields: JobFields) -> Result<NewJob, Vec<FieldError>> {
+        let mut problems: Vec<_> = own_of_flow(&fields)
+            .map(|field| FieldError::new(field, "is for a handler; a flow has its own"))
+            .collect();
+        let plan = match &mut self.flows {
+            Some(flows) => flows.find(flow),
+            None => Err(current::unknown(flow)),
+        };
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(message) => {
+                problems.insert(0, FieldError::new("flow", message));
+                return Err(problems);
+            }
+        };
+        // An input without fields, so that what is missing is told by name.
+        let input = fields.input.take().unwrap_or_else(|| Json::trusted("{}"));
+        let job = complete(NewJob::of_flow(plan).payload(input), fields, &mut problems);
+        problems.extend(job.problems(self.max_payload()));
         if problems.is_empty() { Ok(job) } else { Err(problems) }
     }
 
@@ -160,6 +207,35 @@ pub fn unknown_handler(registry: &Registry, name: &str) -> String {
     let meant =
         near(name, known.iter().copied()).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
     format!("{shown:?} is not known here; there are {}{meant}", known.join(", "))
+}
+
+/// The fields given that make no sense beside a flow.
+fn own_of_flow(fields: &JobFields) -> impl Iterator<Item = &'static str> {
+    let given = [
+        ("handler", !fields.handler.is_empty()),
+        ("payload", fields.payload != Json::null()),
+        ("queue", fields.queue.is_some()),
+        ("max_retries", fields.max_retries.is_some()),
+        ("timeout", fields.timeout.is_some()),
+        ("limits", !fields.limits.is_empty()),
+    ];
+    given.into_iter().filter(|(_, given)| *given).map(|(field, _)| field)
+}
+
+/// Adds what jobs of handlers and of flows have alike.
+fn complete(mut job: NewJob, fields: JobFields, problems: &mut Vec<FieldError>) -> NewJob {
+    let priority = read(problems, "priority", fields.priority.as_deref(), |text| {
+        text.parse::<Priority>().map_err(|error| error.to_string())
+    });
+    job.priority = priority.unwrap_or(job.priority);
+    job.run_at = read(problems, "run_at", fields.run_at.as_deref(), parse_moment);
+    if let Some(tenant) = fields.tenant {
+        job = job.tenant(tenant);
+    }
+    job.key(match fields.window {
+        Some(window) => Key::within(fields.artifact_id, window),
+        None => Key::new(fields.artifact_id),
+    })
 }
 
 fn host_of_call(payload: &Json) -> Option<LimitKey> {
@@ -254,6 +330,17 @@ mod tests {
             ("null", "default", Priority::Normal)
         );
         assert!(problems(r#"{"handler": "noop"}"#).contains("missing field `artifact_id`"));
+        assert_eq!(problems(r#"{"artifact_id": "a"}"#), "handler: name a handler, or a flow");
+    }
+
+    #[test]
+    fn a_flow_has_an_input_and_its_own_rules() {
+        let found = problems(r#"{"artifact_id": "a", "flow": "x", "payload": 1, "queue": "q", "input": {}}"#);
+        for part in ["flow: there is no flow \"x\"", "payload: is for a handler", "queue: is for a handler"] {
+            assert!(found.contains(part), "{part} not in\n{found}");
+        }
+        let found = problems(r#"{"artifact_id": "a", "handler": "noop", "input": {}}"#);
+        assert_eq!(found, "input: is for a flow; a handler gets a payload");
     }
 
     #[test]

@@ -14,6 +14,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pg-harness", &[]),
     ("worker", &["core", "store"]),
     ("engine", &["core", "store", "worker"]),
+    ("history", &["core"]),
+    ("sim", &["core", "store", "worker", "engine", "history"]),
+    ("planted", &["core"]),
+    ("storm", &["core", "history"]),
     ("cli", &["core", "flowfile", "store", "store-sqlite", "worker", "engine"]),
 ];
 

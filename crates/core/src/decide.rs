@@ -4,6 +4,7 @@
 //! they compare and write, the rules are here.
 
 use crate::outcome::Outcome;
+use crate::planted::{Bug, planted};
 use crate::spec::TaskSpec;
 use crate::state::TaskState;
 use crate::time::{Millis, Timestamp};
@@ -114,7 +115,7 @@ pub fn decide(
             let dead = |reason| Decision { next: Next::End(TaskState::Failed, Some(reason)), counters };
             if !failure.class.is_retryable() {
                 dead(DeadReason::Final)
-            } else if counters.failures > spec.retry.max_retries {
+            } else if counters.failures > spec.retry.max_retries && !planted(Bug::RetryForEver) {
                 dead(DeadReason::Exhausted)
             } else {
                 let wait = spec.retry.delay(counters.failures, jitter, failure.retry_after);
@@ -122,7 +123,8 @@ pub fn decide(
             }
         }
         Outcome::Lost => {
-            let counters = Counters { crashes: counters.crashes + 1, ..counters };
+            let crash = u32::from(!planted(Bug::UncountedCrash));
+            let counters = Counters { crashes: counters.crashes + crash, ..counters };
             let next = if counters.crashes >= spec.max_crashes.max(1) {
                 Next::End(TaskState::Failed, Some(DeadReason::Poison))
             } else {

@@ -201,6 +201,10 @@ impl NewJob {
                 format!("{} bytes is over the limit of {max_payload}", self.payload.size()),
             ));
         }
+        if self.payload.is_too_deep() {
+            let message = format!("nested deeper than {} levels: nothing could read it", Json::MAX_DEPTH);
+            found.push(FieldError::new("payload", message));
+        }
         if self.after.len() > MAX_AFTER {
             found.push(FieldError::new(
                 "after",
@@ -257,5 +261,20 @@ mod tests {
         let fields: Vec<_> = job.problems(5).into_iter().map(|p| p.field).collect();
         assert_eq!(fields, ["tenant", "handler", "artifact_id", "payload"]);
         assert_eq!(NewJob::new("noop").problems(DEFAULT_MAX_PAYLOAD), []);
+    }
+
+    #[test]
+    fn a_payload_that_nothing_could_read_is_refused() {
+        // As a part of a larger document it is taken over without a look inside.
+        let nested = |depth: usize| -> Vec<Json> {
+            serde_json::from_str(&format!("[{}{}]", "[".repeat(depth), "]".repeat(depth))).unwrap()
+        };
+        let problems =
+            |depth| NewJob::new("noop").payload(nested(depth)[0].clone()).problems(DEFAULT_MAX_PAYLOAD);
+        assert_eq!(problems(Json::MAX_DEPTH), []);
+        for depth in [Json::MAX_DEPTH + 1, 10_000] {
+            let message = "nested deeper than 100 levels: nothing could read it";
+            assert_eq!(problems(depth), [FieldError::new("payload", message)]);
+        }
     }
 }

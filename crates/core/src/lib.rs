@@ -15,6 +15,7 @@ pub mod json;
 pub mod limit;
 pub mod order;
 pub mod outcome;
+pub mod planted;
 pub mod rate;
 pub mod retry;
 pub mod spec;

@@ -5,6 +5,7 @@
 //! and a start may run at most `burst - 1` intervals ahead of the clock. One integer per key is
 //! exact, cheap to store, and cannot drift.
 
+use crate::planted::{Bug, planted};
 use crate::time::{Millis, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -60,6 +61,9 @@ impl Bucket {
 
     /// The bucket after one start at `now`.
     pub fn after_start(self, rate: &Rate, now: Timestamp) -> Bucket {
+        if planted(Bug::BucketNeverEmpties) {
+            return self;
+        }
         Bucket(self.0.max(now.as_millis().saturating_mul(1000)).saturating_add(rate.interval()))
     }
 }

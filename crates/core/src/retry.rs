@@ -1,5 +1,6 @@
 //! When a failed attempt is tried again.
 
+use crate::planted::{Bug, planted};
 use crate::time::Millis;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,9 @@ impl RetryPolicy {
         let full = self.initial.0.saturating_mul(factor).min(self.max.0);
         let random_part = full as f64 * f64::from(self.jitter_percent.min(100)) / 100.0;
         let wait = full - (random_part * jitter.clamp(0.0, 1.0)) as u64;
+        if planted(Bug::RetryTooEarly) {
+            return Millis(wait);
+        }
         Millis(wait.max(retry_after.map_or(0, |span| span.0)))
     }
 }

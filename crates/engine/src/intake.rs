@@ -1,6 +1,7 @@
 //! What comes in from outside: jobs, and what operators ask of them. Checked here, once.
 
 use crate::Engine;
+use orchestrator_core::planted::{Bug, planted};
 use orchestrator_core::{FieldError, JobId, NewJob};
 use orchestrator_store::{Command, Controlled, StoreError, StoreResult, Submitted};
 use std::collections::BTreeMap;
@@ -39,7 +40,13 @@ impl Engine {
         if jobs.is_empty() {
             return Ok(vec![]);
         }
-        Ok(self.store().submit(jobs).await?)
+        let count = jobs.len();
+        let answers = self.store().submit(jobs).await;
+        if planted(Bug::AckFailedSubmit) && answers.is_err() {
+            let id = JobId::from_parts(self.store().now(), 0);
+            return Ok(vec![Submitted::Created { id, previous: None }; count]);
+        }
+        Ok(answers?)
     }
 
     /// Derives the key of a job and tells everything that is wrong with it.

@@ -44,6 +44,7 @@ impl WorkSource for LocalSource {
             changes.borrow_and_update();
             let hold = self.0.config.poll_every.min(end.saturating_duration_since(Instant::now()).into());
             let grant = tokio::select! {
+                biased;
                 () = stop.cancelled() => return Ok(vec![]),
                 grant = self.0.store.lease(LeaseAsk { hold, ..ask.clone() }) => grant?,
             };
@@ -51,6 +52,7 @@ impl WorkSource for LocalSource {
                 return Ok(grant.tasks);
             }
             tokio::select! {
+                biased;
                 () = stop.cancelled() => return Ok(vec![]),
                 () = changed(&mut changes) => {}
                 () = sleep_until(self.next_ask(grant.next_at).min(end)) => {}

@@ -2,6 +2,7 @@
 
 use crate::Inner;
 use orchestrator_core::Millis;
+use orchestrator_core::planted::{Bug, planted};
 use orchestrator_store::{StoreResult, SweepAsk};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,8 +37,12 @@ async fn run(engine: Arc<Inner>, stop: CancellationToken) {
     while !stop.is_cancelled() {
         if let Err(error) = sweep(&engine, &stop, &mut rng).await {
             tracing::warn!(%error, "cannot look for overdue attempts, trying again");
+            if planted(Bug::SweeperEndsAtError) {
+                return;
+            }
         }
         tokio::select! {
+            biased;
             () = stop.cancelled() => {}
             () = sleep(pause(engine.config.sweep_every, &mut rng)) => {}
         }
@@ -62,7 +67,7 @@ async fn sweep(engine: &Inner, stop: &CancellationToken, rng: &mut fastrand::Rng
         engine.wake_ended(swept.ended.iter().map(|(held, settled)| (held.task.job, settled)));
         engine.waiters.wake(swept.timed_out);
         // A page that ended nothing would come back the same.
-        if !swept.more || nothing || stop.is_cancelled() {
+        if !swept.more || nothing || stop.is_cancelled() || planted(Bug::SweepOnePage) {
             return Ok(());
         }
     }

@@ -4,6 +4,7 @@
 //! because another job did, is found by asking the store now and then. A wake-up is a hint: a waiter always looks at the store.
 
 use crate::Engine;
+use orchestrator_core::planted::{Bug, planted};
 use orchestrator_core::{JobId, Millis};
 use orchestrator_store::{JobView, StoreError, StoreResult};
 use std::collections::HashMap;
@@ -73,7 +74,7 @@ impl Waiters {
 
     /// Tells the waiters of jobs to look again.
     pub fn wake(&self, jobs: impl IntoIterator<Item = JobId>) {
-        if self.count.load(Ordering::SeqCst) == 0 {
+        if self.count.load(Ordering::SeqCst) == 0 || planted(Bug::NeverLookAgain) {
             return;
         }
         let waiting = self.lock();
@@ -135,7 +136,11 @@ impl Engine {
             }
             let next_look = now + pause;
             pause = (pause * 2).min(first * SLOWEST_POLL);
+            if planted(Bug::NeverLookAgain) {
+                pause = Duration::from_secs(86_400 * 365);
+            }
             tokio::select! {
+                biased;
                 () = rung => {}
                 () = sleep_until(end.map_or(next_look, |end| end.min(next_look))) => {}
             }

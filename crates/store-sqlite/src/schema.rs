@@ -1,6 +1,7 @@
 //! Migrations: SQL files that are applied once, in order, under the write lock.
 
 use crate::error;
+use orchestrator_core::planted::{Bug, planted};
 use orchestrator_store::{StoreError, StoreResult};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior};
@@ -25,7 +26,11 @@ pub fn configure(conn: &Connection) -> rusqlite::Result<()> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.execute_batch(
         "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -65536; PRAGMA foreign_keys = OFF;",
-    )
+    )?;
+    if planted(Bug::CommitWithoutSync) {
+        conn.execute_batch("PRAGMA synchronous = OFF")?;
+    }
+    Ok(())
 }
 
 /// Brings the file to the current version; refuses what is not ours or is newer. Waits for other

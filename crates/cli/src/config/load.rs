@@ -5,6 +5,7 @@ use super::settings::{self, SETTINGS, Setting};
 use super::{Config, DEFAULT_FILE, file};
 use orchestrator_core::LimitKey;
 use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 const PREFIX: &str = "ORCHESTRATOR_";
@@ -60,11 +61,21 @@ impl std::fmt::Debug for Setting {
 
 /// Loads and checks all layers. An error holds everything that is wrong.
 pub fn load(sources: &Sources) -> Result<Loaded, Vec<Problem>> {
+    let path = sources.file.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
+    let text = match std::fs::read_to_string(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound && sources.file.is_none() => Ok(String::new()),
+        text => text,
+    };
+    layered(&path.display().to_string(), text, sources)
+}
+
+/// The same with the text of the file at hand; `name` is what places call it.
+pub fn layered(name: &str, text: io::Result<String>, sources: &Sources) -> Result<Loaded, Vec<Problem>> {
     let mut layers = Layers { config: Config::default(), effective: BTreeMap::new(), problems: vec![] };
     for setting in SETTINGS {
         layers.set(setting, setting.default, Origin::Default);
     }
-    let limit_origins = layers.file(sources);
+    let limit_origins = layers.file(name, text);
     let warnings = layers.environment(&sources.env);
     for flag in &sources.flags {
         if let Some(setting) = settings::find(flag.key) {
@@ -99,21 +110,16 @@ impl Layers {
         }
     }
 
-    fn file(&mut self, sources: &Sources) -> BTreeMap<LimitKey, Origin> {
-        let path = sources.file.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
-        let name = path.display().to_string();
-        let source = match std::fs::read_to_string(&path) {
+    fn file(&mut self, name: &str, text: io::Result<String>) -> BTreeMap<LimitKey, Origin> {
+        let source = match text {
             Ok(source) => source,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && sources.file.is_none() => {
-                return BTreeMap::new();
-            }
             Err(error) => {
-                let origin = Origin::File { path: name, line: 1 };
+                let origin = Origin::File { path: name.to_owned(), line: 1 };
                 self.problems.push(Problem::at_place(&origin, format!("cannot be read: {error}")));
                 return BTreeMap::new();
             }
         };
-        let values = file::read(&name, &source, &mut self.problems);
+        let values = file::read(name, &source, &mut self.problems);
         for (setting, text, origin) in values.settings {
             self.set(setting, &text, origin);
         }

@@ -11,7 +11,7 @@ pub mod value;
 #[cfg(test)]
 mod tests;
 
-pub use load::{Flag, Loaded, Sources, load};
+pub use load::{Flag, Loaded, Sources, layered, load};
 pub use problem::{Problem, lines as problem_lines, near};
 
 use orchestrator_core::{LimitKey, LimitRule, Millis, RetryPolicy};

@@ -89,10 +89,18 @@ pub struct Caps {
     pub named: BTreeMap<String, u32>,
 }
 
+/// Written so that [`caps`] reads back the same.
 impl fmt::Display for Caps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.default)?;
-        self.named.iter().try_for_each(|(name, cap)| write!(f, ", {name}={cap}"))
+        let plain = |name: &String| !name.contains([',', '=']) && name.trim() == name;
+        if self.named.keys().all(plain) {
+            write!(f, "{}", self.default)?;
+            return self.named.iter().try_for_each(|(name, cap)| write!(f, ", {name}={cap}"));
+        }
+        let default = ("*", self.default);
+        let all: BTreeMap<&str, u32> =
+            self.named.iter().map(|(name, cap)| (name.as_str(), *cap)).chain([default]).collect();
+        f.write_str(&serde_json::to_string(&all).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -148,6 +156,10 @@ mod tests {
         assert_eq!(caps(r#"{"*": 4, "unpaywall": 2}"#, 8).unwrap(), both);
         assert_eq!(caps("unpaywall=2", 8).unwrap().default, 8, "a table of overrides keeps the default");
         assert_eq!(caps(&both.to_string(), 8).unwrap(), both);
+        for name in ["a,b", "a=b", " a", "{", "\"\\"] {
+            let odd = Caps { default: 4, named: BTreeMap::from([(name.to_owned(), 2)]) };
+            assert_eq!(caps(&odd.to_string(), 8).unwrap(), odd, "{name:?}");
+        }
         for bad in ["", "0", "x=0", "x=y", "=3", "{", "{\"a\":\"b\"}"] {
             assert!(caps(bad, 8).is_err(), "{bad}");
         }

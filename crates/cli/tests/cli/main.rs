@@ -4,6 +4,7 @@
 mod bad_flows;
 mod bad_input;
 mod config;
+mod corpus;
 mod crash;
 mod dead_letters;
 mod examples;

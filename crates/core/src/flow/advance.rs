@@ -19,6 +19,7 @@ use crate::id::JobId;
 use crate::json::Json;
 use crate::limit::Limits;
 use crate::outcome::{ErrorClass, Failure};
+use crate::planted::{Bug, planted};
 use crate::state::{JobState, TaskState};
 use crate::time::Timestamp;
 use std::collections::VecDeque;
@@ -104,7 +105,7 @@ pub struct Moves {
 /// What an optional task makes of its own failure: the flow goes on without it.
 pub fn soften(decision: Decision, optional: bool) -> Decision {
     match decision.next {
-        Next::End(TaskState::Failed, _) if optional => {
+        Next::End(TaskState::Failed, _) if optional && !planted(Bug::HardOptional) => {
             Decision { next: Next::End(TaskState::Skipped, None), ..decision }
         }
         _ => decision,
@@ -170,6 +171,8 @@ pub fn stop(run: &mut Run, state: JobState, reason: Option<String>, now: Timesta
     for group in &mut run.groups {
         group.failed += group.count - group.ended;
         group.ended = group.count;
+        // Nothing of it waits to be let in, also while other tasks of the job run again.
+        group.admitted = group.count;
         group.again.clear();
     }
     run.state = state;
@@ -224,7 +227,9 @@ impl<'a, P: Past> Machine<'a, P> {
     fn enter_if_due(&mut self, task: u32) -> Result<(), P::Error> {
         let needs = &self.plan.tasks()[task as usize].needs;
         let waits = self.run.tasks[task as usize] == Standing::Pending;
-        if waits && needs.iter().all(|need| self.run.tasks[*need as usize].is_over()) {
+        let is_over = |need: &u32| self.run.tasks[*need as usize].is_over();
+        let due = needs.iter().all(is_over) || planted(Bug::ForgetJoinCounter) && needs.iter().any(is_over);
+        if waits && due {
             self.enter(task)?;
         }
         Ok(())
@@ -276,6 +281,7 @@ impl<'a, P: Past> Machine<'a, P> {
     fn join_holds(&self, task: &TaskPlan) -> bool {
         let standing = |need: &u32| self.run.tasks[*need as usize];
         match task.join {
+            JoinRule::AllCompleted if planted(Bug::SkipJoinRule) => true,
             JoinRule::AllCompleted => task.needs.iter().all(|need| match standing(need) {
                 Standing::Completed => true,
                 Standing::Skipped => self.plan.tasks()[*need as usize].optional,

@@ -353,7 +353,8 @@ fn inner(mut path: Path, at: &str) -> Path {
             continue;
         }
         let is_item = rest.starts_with('[');
-        rest = rest.strip_prefix(['.', '[']).unwrap_or(rest);
+        // A bracket that closes nothing is passed, too: each turn takes something.
+        rest = rest.strip_prefix(['.', '[', ']']).unwrap_or(rest);
         let (part, after) = rest.split_at(rest.find(['.', '[', ']']).unwrap_or(rest.len()));
         path = match part.parse() {
             Ok(n) if is_item => path.index(n),

@@ -5,6 +5,7 @@
 //! task: the job's record is its lock, and no counter of it can drift from what it counts.
 
 use super::plan::Plan;
+use crate::planted::{Bug, planted};
 use crate::state::{JobState, TaskState};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -215,13 +216,18 @@ impl Run {
     pub fn resume(&mut self, now: Timestamp) -> bool {
         let Some(since) = self.paused.filter(|_| !self.state.is_terminal()) else { return false };
         self.paused = None;
-        self.deadline = self.deadline.map(|at| at + now.since(since));
+        if !planted(Bug::PauseRunsTheClock) {
+            self.deadline = self.deadline.map(|at| at + now.since(since));
+        }
         self.state = JobState::Running;
         true
     }
 
     /// The last attempt of a task before it was reset.
     pub fn attempts_before(&self, task: u32) -> u32 {
+        if planted(Bug::ReuseAttemptAfterRecovery) {
+            return 0;
+        }
         let found = self.attempts.binary_search_by_key(&task, |(index, _)| *index);
         found.map_or(0, |at| self.attempts[at].1)
     }

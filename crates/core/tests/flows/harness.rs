@@ -72,7 +72,11 @@ pub struct Job {
 impl Job {
     /// Submits a job.
     pub fn new(flow: Flow, input: Value) -> Job {
-        let plan = flow.plan().unwrap();
+        Job::of(flow.plan().unwrap(), input)
+    }
+
+    /// Submits a job of a plan.
+    pub fn of(plan: Plan, input: Value) -> Job {
         let mut job = Job {
             run: Run::new(&plan),
             tasks: (0..plan.tasks().len() as u32).map(|index| (index, Seen::default())).collect(),

@@ -1,6 +1,7 @@
 //! Flows from outside: what is refused before it runs, and how jobs of many tasks move on.
 
 mod bad;
+mod corpus;
 mod each;
 mod good;
 mod harness;

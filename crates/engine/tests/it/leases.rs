@@ -49,6 +49,24 @@ async fn a_heartbeat_that_fails_is_repeated_soon() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_outcome_that_cannot_be_handed_in_keeps_its_lease() {
+    let world = World::new();
+    let _sweeper = world.engine.start_sweeper();
+    let source = Faulty::new(world.engine.source());
+    plan(&source.script.settle, Fault::Before, 40);
+    let _pool = Pool::start(source, sleepy(1), short_leases(2));
+    let ids = world.submit_all(jobs("sleepy", 4)).await;
+    for id in ids {
+        let job = world.end(id).await;
+        assert!(
+            job.ended.is_some_and(|ended| ended.since(job.created) > Millis::secs(60)),
+            "past two leases"
+        );
+        assert_eq!((job.state, job.task().counters.attempt), (JobState::Completed, 1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_lease_cancels_the_handler_and_its_result_is_dropped() {
     let world = World::new();
     let told = Arc::new(AtomicBool::new(false));

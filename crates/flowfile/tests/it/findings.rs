@@ -159,3 +159,18 @@ fn a_finding_is_plain_data() {
     }]);
     assert_eq!(serde_json::to_value(&report).unwrap(), expected);
 }
+
+#[test]
+fn odd_names_in_a_schema_keep_their_place() {
+    let text = "\
+flow: a
+input:
+  properties:
+    x]].[\"y: { type: intger }
+  \"]\": 1
+tasks: { t: { handler: noop } }
+";
+    let report = report("f.yaml", text);
+    let places: Vec<_> = report.lines().map(|line| line.split("  ").take(2).collect::<Vec<_>>()).collect();
+    assert_eq!(places, [["f.yaml:4:22", "input.properties.x]].[\"y.type"], ["f.yaml:5:8", "input.]"]]);
+}

@@ -2,6 +2,7 @@
 
 mod arbitrary;
 mod bounds;
+mod corpus;
 mod equal;
 mod findings;
 mod json;

@@ -4,6 +4,7 @@ use super::Writer;
 use super::place::{Found, JobRow, Traveller};
 use crate::error::Abort;
 use orchestrator_core::flow::advance::From;
+use orchestrator_core::planted::{Bug, planted};
 use orchestrator_core::{Counters, JobState, TaskId, TaskState};
 use orchestrator_store::packed::pack;
 use orchestrator_store::{Command, Controlled};
@@ -118,7 +119,9 @@ impl Writer<'_> {
                 (place.counters, place.lane)
             }
             Found::Delayed(place) => {
-                self.sql.delete_delayed.execute((place.at, task))?;
+                if !planted(Bug::CancelLeavesRetry) {
+                    self.sql.delete_delayed.execute((place.at, task))?;
+                }
                 (place.counters, place.lane)
             }
             Found::Leased { attempt } => {

@@ -9,6 +9,7 @@
 
 use super::bulk::{Bulk, IdemIn};
 use orchestrator_core::TaskSpec;
+use orchestrator_core::planted::{Bug, planted};
 use rusqlite::{Connection, OptionalExtension, Statement};
 use rustc_hash::FxHashMap;
 use siphasher::sip::SipHasher13;
@@ -92,7 +93,7 @@ impl Keys {
     pub fn candidates(&self, hash: i64, find_idem: &mut Statement<'_>) -> rusqlite::Result<Vec<i64>> {
         let mut jobs: Vec<i64> =
             self.recent.range((hash, i64::MIN)..=(hash, i64::MAX)).rev().map(|(_, job)| *job).collect();
-        if self.watermark > 0 || self.merge.is_some() {
+        if (self.watermark > 0 || self.merge.is_some()) && !planted(Bug::ForgetMovedKeys) {
             let mut rows = find_idem.query([hash])?;
             while let Some(row) = rows.next()? {
                 jobs.push(row.get(0)?);
@@ -133,7 +134,7 @@ impl Keys {
                 Ok(None)
             }
             _ => {
-                self.watermark = merge.upto;
+                self.watermark = if planted(Bug::WatermarkTooHigh) { self.known } else { merge.upto };
                 self.merge = None;
                 Ok(Some(self.watermark))
             }

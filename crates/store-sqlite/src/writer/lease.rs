@@ -12,6 +12,7 @@ use super::place::{Standing, Traveller};
 use super::settle::Ended;
 use crate::error::Abort;
 use orchestrator_core::order::effective_tier;
+use orchestrator_core::planted::{Bug, planted};
 use orchestrator_core::{Counters, JobState, Json, Priority, TaskState, Timestamp};
 use orchestrator_store::packed::{index_of, seq_of};
 use orchestrator_store::{LeaseAsk, LeaseGrant, Leased};
@@ -260,7 +261,10 @@ impl Writer<'_> {
         self.advance_front(cursor.line, cursor.tier, candidate.stamp)?;
         let job = self.job_of(&candidate)?;
         let spec = self.cache.specs[&job.spec].clone();
-        let counters = Counters { attempt: candidate.counters.attempt + 1, ..candidate.counters };
+        let mut counters = Counters { attempt: candidate.counters.attempt + 1, ..candidate.counters };
+        if planted(Bug::ReuseAttempt) {
+            counters.attempt = candidate.counters.attempt.max(1);
+        }
         let expires = now + ask.ttl;
         let times_out = spec.timeout.map(|timeout| now + timeout);
         self.hot.leases.push(LeaseIn {

@@ -8,6 +8,7 @@ use crate::error::Abort;
 use orchestrator_core::flow::advance::{self, Change, From, NoRecovery, Reset, Undone};
 use orchestrator_core::flow::run::{Group, Standing as Stands};
 use orchestrator_core::flow::{Plan, Run};
+use orchestrator_core::planted::{Bug, planted};
 use orchestrator_core::{Counters, JobState, Json, TaskState, Timestamp};
 use orchestrator_store::Controlled;
 use orchestrator_store::packed::{index_of, pack, seq_of, state_of};
@@ -175,7 +176,7 @@ impl Writer<'_> {
             .held_rows
             .query_map((pack(seq, 0), pack(seq + 1, 0)), held_row)?
             .collect::<Result<_, _>>()?;
-        for ((task, tier), pulled) in held {
+        for ((task, tier), pulled) in held.into_iter().skip(usize::from(planted(Bug::ResumeForgetsHeld))) {
             self.sql.delete_held.execute([task])?;
             let Pulled { lane, standing, due, counters, checkpoint } = pulled;
             let who = Traveller { task, counters, checkpoint: checkpoint.as_ref() };

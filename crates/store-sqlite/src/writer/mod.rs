@@ -33,6 +33,7 @@ use heads::Heads;
 use inbox::{Inbox, Received};
 use keys::Keys;
 use mailbox::{Answer, Reply};
+use orchestrator_core::planted::{Bug, planted};
 use orchestrator_core::{JobState, Json, Millis, Outcome, TaskState, Timestamp};
 use orchestrator_store::packed::{Ids, index_of, seq_of, state_code};
 use orchestrator_store::{Clock, LeaseAsk, LeaseGrant, Settlement, StoreResult};
@@ -85,6 +86,9 @@ pub fn run(setup: Setup, mailbox: mpsc::Receiver<Request>, ready: impl FnOnce())
         changes: Changes::default(),
     };
     conn.execute_batch("BEGIN")?;
+    if planted(Bug::LoseDelayedOnOpen) {
+        conn.execute_batch("DELETE FROM delayed")?;
+    }
     writer.load()?;
     writer.seen = Some(writer.sql.data_version.query_row([], |row| row.get(0))?);
     conn.execute_batch("COMMIT")?;
@@ -179,7 +183,10 @@ impl Writer<'_> {
                     changed.send_modify(|n| *n += 1);
                 }
                 let orphans = self.deliver(group, answers);
-                if !orphans.is_empty() {
+                if planted(Bug::AckBeforeCommit) {
+                    let _ = self.sql.commit.raw_execute();
+                }
+                if !orphans.is_empty() && !planted(Bug::LoseOrphanedLease) {
                     let (reply, _) = oneshot::channel();
                     self.commit_group(turn, clock, changed, vec![Request::Settle(orphans, reply)]);
                 }
@@ -237,7 +244,13 @@ impl Writer<'_> {
     fn transact(&mut self, turn: &Turn, clock: &dyn Clock, group: &[Request]) -> Result<Answers, Abort> {
         turn.take(|| self.sql.begin.raw_execute().map(drop))?;
         let done = self.run_group(clock, group).and_then(|answers| {
-            self.sql.commit.raw_execute().map_err(Abort::at_commit)?;
+            if planted(Bug::AckBeforeCommit) {
+                return Ok(answers);
+            }
+            let committed = self.sql.commit.raw_execute().map_err(Abort::at_commit);
+            if !planted(Bug::AckFailedCommit) {
+                committed?;
+            }
             Ok(answers)
         });
         if done.is_err() {
@@ -248,13 +261,18 @@ impl Writer<'_> {
             self.leased.clear();
             self.over.clear();
             self.flows = Flows::default();
-            self.seen = None;
+            if !planted(Bug::KeepCacheAfterRollback) {
+                self.seen = None;
+            }
         }
         done
     }
 
     fn run_group(&mut self, clock: &dyn Clock, group: &[Request]) -> Result<Answers, Abort> {
-        let version: i64 = self.sql.data_version.query_row([], |row| row.get(0))?;
+        let mut version: i64 = self.sql.data_version.query_row([], |row| row.get(0))?;
+        if planted(Bug::IgnoreOtherProcesses) {
+            version = self.seen.unwrap_or(version);
+        }
         if self.seen != Some(version) {
             if self.seen.is_none() {
                 self.keys = Keys::default();

@@ -7,6 +7,7 @@ use super::place::{Standing, Traveller};
 use crate::error::Abort;
 use orchestrator_core::flow::advance::soften;
 use orchestrator_core::outcome::Leg;
+use orchestrator_core::planted::{Bug, planted};
 use orchestrator_core::{
     Counters, ErrorClass, Failure, JobState, Json, Millis, Next, Outcome, TaskState, Timestamp, decide,
 };
@@ -32,8 +33,12 @@ impl Writer<'_> {
             .iter()
             .map(|settlement| match self.ids.packed(settlement.held.task) {
                 Some(task) => {
-                    let done =
-                        self.end(task, settlement.held.attempt, &settlement.outcome, settlement.jitter)?;
+                    let mut attempt = settlement.held.attempt;
+                    if planted(Bug::DropFence) {
+                        attempt =
+                            self.sql.lease_by_task.query_row([task], |row| row.get(0)).unwrap_or(attempt);
+                    }
+                    let done = self.end(task, attempt, &settlement.outcome, settlement.jitter)?;
                     if done == Settled::Stale {
                         self.record_stale(settlement.held)?;
                     }
@@ -89,6 +94,10 @@ impl Writer<'_> {
             if let Some(reason) = dead {
                 let line = self.cache.lane(lane).line;
                 self.sql.insert_dead.execute((task, self.now.as_millis(), reason.as_str(), line))?;
+            }
+            if planted(Bug::SplitCommit) {
+                self.hot.flush()?;
+                self.conn.execute_batch("COMMIT; BEGIN IMMEDIATE")?;
             }
             let job_ended = match head {
                 Some(head) => {
@@ -159,7 +168,9 @@ impl Writer<'_> {
         if self.sql.delete_lease.execute((task, attempt))? == 0 {
             return Ok(None);
         }
-        self.cache.vacate(ended.lane);
+        if !planted(Bug::LeakSlot) {
+            self.cache.vacate(ended.lane);
+        }
         self.changes.wake = true;
         Ok(Some(ended))
     }
@@ -227,7 +238,11 @@ impl Writer<'_> {
         held.iter()
             .map(|held| {
                 let Some(task) = self.ids.packed(held.task) else { return Ok(Beat::Lost) };
-                let extended = self.sql.extend_lease.execute((task, held.attempt, until.as_millis()))?;
+                let mut attempt = held.attempt;
+                if planted(Bug::BeatForAnother) {
+                    attempt = self.sql.lease_by_task.query_row([task], |row| row.get(0)).unwrap_or(attempt);
+                }
+                let extended = self.sql.extend_lease.execute((task, attempt, until.as_millis()))?;
                 Ok(if extended == 1 { Beat::Until(until) } else { Beat::Lost })
             })
             .collect()
@@ -267,6 +282,9 @@ impl Writer<'_> {
             .collect::<Result<_, _>>()?;
         let more = more_jobs || overdue.len() > left;
         overdue.truncate(left);
+        if planted(Bug::SkipSweepPage) && !overdue.is_empty() {
+            overdue.remove(0);
+        }
         let mut ended = Vec::with_capacity(overdue.len());
         for (n, (task, attempt, expires, times_out, started)) in overdue.into_iter().enumerate() {
             let outcome = match times_out {

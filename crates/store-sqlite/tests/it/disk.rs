@@ -69,6 +69,7 @@ async fn on_a_full_disk() {
     for file in ballast {
         // Requests of many sizes, so that the disk is full at another point each time.
         for n in 1.. {
+            assert!(n < 5000, "the disk holds far less than it has acked");
             let payload = format!("\"{}\"", "x".repeat(n * 37 % 3000));
             match store.submit(vec![job(&payload); 1 + n % 7]).await {
                 Ok(answers) => acked.extend(answers.iter().map(|answer| answer.id())),

@@ -2,8 +2,8 @@
 //! on by itself when it is put right.
 
 use crate::support::{ask, completed, job, open, scratch};
-use orchestrator_core::Key;
-use orchestrator_store::{Catalog, Store, StoreError, Submitted};
+use orchestrator_core::{Key, LimitKey, LimitRule, Limits, TaskState, WorkerId};
+use orchestrator_store::{Catalog, LeaseAsk, LimitChange, RuleOrigin, Store, StoreError, Submitted};
 use orchestrator_store_sqlite::{Options, SCHEMA_VERSION, SqliteStore};
 use rusqlite::Connection;
 use std::path::Path;
@@ -177,6 +177,46 @@ async fn a_refused_request_does_not_take_down_those_beside_it() {
     let leased = store.lease(ask(9)).await.unwrap().tasks;
     assert_eq!(leased.len(), 3);
     assert!(store.settle(leased.iter().map(|task| completed(task.held())).collect()).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_was_rolled_back_is_not_remembered() {
+    let dir = scratch();
+    let path = dir.path().join("undone.db");
+    let store = open(&path);
+    let key: LimitKey = "host:a".parse().unwrap();
+    let rule = Some(LimitRule::at_most(1));
+    let origin = RuleOrigin::Operator;
+    store.set_limits(vec![LimitChange { key: key.clone(), rule, origin }]).await.unwrap();
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(
+            "CREATE TRIGGER refuse_job BEFORE INSERT ON jobs WHEN new.key = 'poison'
+             BEGIN SELECT RAISE(ABORT, 'no such job'); END;
+             CREATE TRIGGER refuse_lease BEFORE INSERT ON leases WHEN new.worker = 'poison'
+             BEGIN SELECT RAISE(ABORT, 'no such worker'); END",
+        )
+        .unwrap();
+    // The first of its tenant, its handler and its limits: their names go with it.
+    let limited = |key: &str| {
+        let limits = Limits::new(["host:a".parse().unwrap()]).unwrap();
+        job("1").tenant("new").limits(limits).key(Key::new(key))
+    };
+    store.submit(vec![limited("fine"), limited("poison")]).await.unwrap_err();
+    let created = store.submit(vec![limited("fine")]).await.unwrap();
+    assert!(matches!(created[..], [Submitted::Created { .. }]), "{created:?}");
+    let poison = LeaseAsk { worker: WorkerId::new("poison"), ..ask(1) };
+    store.lease(poison).await.unwrap_err();
+    let leased = store.lease(ask(1)).await.unwrap().tasks;
+    assert_eq!(leased.len(), 1, "the slot of a lease that came to nothing is free");
+    store.close();
+    let store = open(&path);
+    let kept = store.job(created[0].id()).await.unwrap().expect("it was acked");
+    assert_eq!((&*kept.tenant, kept.task().worker.is_some()), ("new", true), "{kept:?}");
+    assert_eq!(
+        store.settle(vec![completed(leased[0].held())]).await.unwrap()[0].state(),
+        Some(TaskState::Completed)
+    );
 }
 
 #[tokio::test]

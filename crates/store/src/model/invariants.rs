@@ -2,12 +2,18 @@
 
 use super::Model;
 use super::job::{End, Job, Location, Task};
+use super::replay::Told;
 use orchestrator_core::flow::run::{Group, Standing};
 use orchestrator_core::{JobState, TaskState};
 
 impl Model {
     /// Says what is broken, if anything.
     pub fn invariants(&self) -> Result<(), String> {
+        self.invariants_since(&mut Told::default())
+    }
+
+    /// The same, for who asks after every step: what was read of the journal is not read again.
+    pub fn invariants_since(&self, told: &mut Told) -> Result<(), String> {
         for (seq, job) in &self.jobs {
             let wrong = |what: String| format!("job {}: {what}: {job:?}", job.id);
             self.job_is_sane(job).map_err(wrong)?;
@@ -18,7 +24,7 @@ impl Model {
             }
         }
         self.keys_name_their_jobs()?;
-        self.journal_tells_the_truth()
+        self.journal_tells_the_truth(told)
     }
 
     fn task_is_sane(&self, job: &Job, index: u32, task: &Task) -> Result<(), String> {

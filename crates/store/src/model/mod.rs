@@ -22,6 +22,7 @@ mod store;
 mod submit;
 mod views;
 
+pub use replay::Told;
 pub use store::ModelStore;
 
 use crate::verbs::RuleOrigin;
@@ -67,6 +68,16 @@ impl Model {
     /// An empty store.
     pub fn new() -> Self {
         Model::default()
+    }
+
+    /// Every job with its state, in order of submission.
+    pub fn states(&self) -> impl Iterator<Item = (JobId, JobState)> {
+        self.jobs.values().map(|job| (job.id, job.state()))
+    }
+
+    /// How many entries the journal has.
+    pub fn journal_len(&self) -> usize {
+        self.journal.len()
     }
 
     /// The number of a job that exists.

@@ -29,6 +29,11 @@ impl ModelStore {
         self.with(|model, _| model.clone())
     }
 
+    /// A look at everything in it, while nothing changes.
+    pub fn inspect<T>(&self, look: impl FnOnce(&Model) -> T) -> T {
+        self.with(|model, _| look(model))
+    }
+
     /// One moment alone with the model. A panic inside a verb may leave a batch half done, but the
     /// test that panicked is over anyway.
     pub(crate) fn with<T>(&self, verb: impl FnOnce(&mut Model, Timestamp) -> T) -> T {

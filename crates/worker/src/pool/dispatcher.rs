@@ -41,6 +41,7 @@ pub(super) async fn run(shared: Arc<Shared>, done: mpsc::Sender<Done>, rng: fast
                 let pause = backoff.pause();
                 tracing::warn!(%error, ?pause, "cannot lease tasks, trying again");
                 tokio::select! {
+                    biased;
                     () = shared.stopping.cancelled() => {}
                     () = sleep(pause) => {}
                 }
@@ -58,6 +59,7 @@ async fn room(shared: &Shared, done: &mpsc::Sender<Done>) -> Option<Room> {
             return Some(room);
         }
         tokio::select! {
+            biased;
             () = shared.stopping.cancelled() => {}
             () = shared.slots.room_made() => {}
             () = sleep(LONGEST_IN_BUFFER) => {}

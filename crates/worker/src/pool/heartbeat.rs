@@ -3,6 +3,7 @@
 use super::Shared;
 use super::backoff::Backoff;
 use orchestrator_core::Millis;
+use orchestrator_core::planted::{Bug, planted};
 use orchestrator_store::Beat;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,10 @@ pub(super) async fn run(shared: Arc<Shared>, rng: fastrand::Rng) {
     loop {
         sleep(pause).await;
         pause = every;
-        let held = shared.slots.held();
+        let mut held = shared.slots.held();
+        if planted(Bug::BeatForgetsOne) {
+            held.pop();
+        }
         if held.is_empty() {
             continue;
         }
@@ -27,6 +31,7 @@ pub(super) async fn run(shared: Arc<Shared>, rng: fastrand::Rng) {
                 let lost = held.iter().zip(&beats).filter(|(_, beat)| **beat == Beat::Lost);
                 shared.drop_lost(lost.map(|(held, _)| *held).collect());
             }
+            Err(_) if planted(Bug::BeatEndsAtError) => return,
             Err(error) => {
                 pause = backoff.pause().min(every);
                 tracing::warn!(%error, ?pause, leases = held.len(), "cannot prolong leases, trying again");

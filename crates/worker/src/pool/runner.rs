@@ -6,6 +6,7 @@ use super::settler::{About, Done};
 use super::slots::{Stop, Taken};
 use crate::handler::{Handler, Work};
 use futures_util::FutureExt;
+use orchestrator_core::planted::{Bug, planted};
 use orchestrator_core::{ErrorClass, Failure, Millis, Outcome};
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -99,7 +100,7 @@ async fn must_end(
     tokio::select! {
         biased;
         stop = stopped => stop,
-        () = sleep_until(deadline) => Stop::Timeout,
+        () = sleep_until(deadline), if !planted(Bug::IgnoreTimeout) => Stop::Timeout,
     }
 }
 
@@ -110,6 +111,7 @@ fn conclude(stop: Stop, last_word: Option<Outcome>, limit: Millis) -> Option<Out
         (Stop::Lost, _) => None,
         (_, Some(done @ (Outcome::Completed(_) | Outcome::Skipped(_)))) => Some(done),
         (Stop::Shutdown, Some(leg @ Outcome::Continue(_))) => Some(leg),
+        (Stop::Shutdown, Some(error)) if planted(Bug::ShutdownCounts) => Some(error),
         (Stop::Shutdown, _) => Some(Outcome::Released),
         (Stop::Timeout, _) => {
             let message = format!("the attempt took longer than its limit of {limit}");

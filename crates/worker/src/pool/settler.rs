@@ -6,9 +6,11 @@
 use super::Shared;
 use super::backoff::Backoff;
 use super::config::Report;
+use orchestrator_core::planted::{Bug, planted};
 use orchestrator_core::{ErrorClass, Failure, Limits, Outcome, TaskSpec};
 use orchestrator_store::{Held, Leased, Settled, Settlement};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -73,9 +75,17 @@ pub(super) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Done>, mu
     let mut settler = Settler { backoff: Backoff::new(rng.fork()), rng, shared: &shared };
     let mut batch = Vec::new();
     while inbox.recv_many(&mut batch, SETTLE_BATCH).await > 0 {
-        settler.hand_in(&mut batch).await;
+        settler.hand_in(&mut batch, &mut inbox).await;
         batch.clear();
     }
+}
+
+/// Why the source did not take a batch.
+enum Trouble {
+    /// It never will.
+    Refused(String),
+    /// It may later.
+    Passing,
 }
 
 struct Settler<'a> {
@@ -85,12 +95,26 @@ struct Settler<'a> {
 }
 
 impl Settler<'_> {
-    async fn hand_in(&mut self, batch: &mut [Done]) {
-        if self.settle(batch).await.is_ok() {
-            return;
+    /// Hands a batch in, and what comes in while it has to wait.
+    async fn hand_in(&mut self, batch: &mut Vec<Done>, inbox: &mut mpsc::Receiver<Done>) {
+        loop {
+            match self.try_once(batch).await {
+                Ok(()) => break,
+                Err(Trouble::Passing) => self.wait(batch, inbox).await,
+                Err(Trouble::Refused(_)) => {
+                    self.one_by_one(batch).await;
+                    break;
+                }
+            }
         }
-        // One of them cannot be stored. The others must not wait for it.
-        for one in batch.chunks_mut(1) {
+        self.keep(&[]);
+    }
+
+    /// One of them cannot be stored. The others must not wait for it.
+    async fn one_by_one(&mut self, batch: &mut [Done]) {
+        for at in 0..batch.len() {
+            self.keep(&batch[at..]);
+            let one = &mut batch[at..=at];
             let Err(why) = self.settle(one).await else { continue };
             let message = format!("the outcome of the handler cannot be stored: {why}");
             one[0].outcome = Outcome::Failed(Failure::new(ErrorClass::Defect, message));
@@ -104,25 +128,54 @@ impl Settler<'_> {
     /// Tries until the source has answered. The error is a refusal for good.
     async fn settle(&mut self, batch: &[Done]) -> Result<(), String> {
         loop {
-            let settlements = batch.iter().map(|done| Settlement {
-                held: done.held,
-                outcome: done.outcome.clone(),
-                jitter: self.rng.f64(),
-            });
-            match self.shared.source.settle(settlements.collect()).await {
-                Ok(answers) => {
-                    self.backoff.reset();
-                    batch.iter().zip(&answers).for_each(|(done, settled)| self.note(done, settled));
-                    return Ok(());
-                }
-                Err(error) if error.is_refusal() => return Err(error.to_string()),
-                Err(error) => {
-                    let pause = self.backoff.pause();
-                    tracing::warn!(%error, ?pause, outcomes = batch.len(), "cannot hand in outcomes, trying again");
-                    sleep(pause).await;
-                }
+            match self.try_once(batch).await {
+                Ok(()) => return Ok(()),
+                Err(Trouble::Refused(why)) => return Err(why),
+                Err(Trouble::Passing) => sleep(self.backoff.pause()).await,
             }
         }
+    }
+
+    async fn try_once(&mut self, batch: &[Done]) -> Result<(), Trouble> {
+        let settlements = batch.iter().map(|done| Settlement {
+            held: done.held,
+            outcome: done.outcome.clone(),
+            jitter: self.rng.f64(),
+        });
+        match self.shared.source.settle(settlements.collect()).await {
+            Ok(answers) => {
+                self.backoff.reset();
+                batch.iter().zip(&answers).for_each(|(done, settled)| self.note(done, settled));
+                Ok(())
+            }
+            Err(error) if error.is_refusal() => Err(Trouble::Refused(error.to_string())),
+            Err(_) if planted(Bug::DropOutcomeOnError) => Ok(()),
+            Err(error) => {
+                tracing::warn!(%error, outcomes = batch.len(), "cannot hand in outcomes, trying again");
+                Err(Trouble::Passing)
+            }
+        }
+    }
+
+    /// Waits until the next try. Meanwhile the leases of all that is to be handed in are kept alive: the work is
+    /// done, and must not be lost because it cannot be told at once.
+    async fn wait(&mut self, batch: &mut Vec<Done>, inbox: &mut mpsc::Receiver<Done>) {
+        let mut over = pin!(sleep(self.backoff.pause()));
+        loop {
+            self.keep(batch);
+            let room = SETTLE_BATCH.saturating_sub(batch.len());
+            tokio::select! {
+                biased;
+                () = &mut over => return,
+                more = inbox.recv_many(batch, room), if room > 0 => if more == 0 {
+                    return over.await;
+                },
+            }
+        }
+    }
+
+    fn keep(&self, batch: &[Done]) {
+        self.shared.slots.keep(batch.iter().map(|done| done.held).collect());
     }
 
     fn note(&self, done: &Done, settled: &Settled) {

@@ -6,6 +6,7 @@
 use super::Shared;
 use super::settler::{Done, give_back};
 use super::stats::Stats;
+use orchestrator_core::planted::{Bug, planted};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -51,7 +52,10 @@ impl Crew {
         let _ = deadline.wait_for(Option::is_some).await;
         let before = shared.stats();
         shared.stopping.cancel();
-        let waiting = shared.slots.close();
+        let mut waiting = shared.slots.close();
+        if planted(Bug::ShutdownKeepsBuffer) {
+            waiting.clear();
+        }
         members.spawn(async move { give_back(waiting, &done).await });
         let mut ended = pin!(async {
             while members.join_next().await.is_some() {}
@@ -78,6 +82,7 @@ async fn within_grace(
     loop {
         let until = deadline.borrow_and_update().unwrap_or_else(Instant::now);
         tokio::select! {
+            biased;
             () = &mut ended => return true,
             () = sleep_until(until) => return false,
             moved = deadline.changed() => if moved.is_err() { return false },

@@ -5,6 +5,7 @@
 
 use super::config::Prefetch;
 use super::pace::Pace;
+use orchestrator_core::planted::{Bug, planted};
 use orchestrator_core::{LimitKey, Limits, Millis};
 use orchestrator_store::{Held, Leased};
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -73,6 +74,8 @@ struct Inner {
     /// By worker.
     running: Vec<Option<Running>>,
     busy: usize,
+    /// Attempts that are through, but whose outcomes the source has not taken yet.
+    unreported: Vec<Held>,
     /// Running attempts by limit key.
     keys: BTreeMap<LimitKey, u32>,
     pace: Pace,
@@ -100,6 +103,9 @@ impl Inner {
 
     fn finish(&mut self, worker: usize, now: Instant) {
         let Some(done) = self.running[worker].take() else { return };
+        if planted(Bug::LostLeaseKeepsSlot) && done.stop == Some(Stop::Lost) {
+            return;
+        }
         self.busy -= 1;
         self.pace.finished(now.duration_since(done.started));
         for key in done.limits.keys() {
@@ -148,6 +154,7 @@ impl Slots {
                 buffer: VecDeque::new(),
                 running: (0..workers).map(|_| None).collect(),
                 busy: 0,
+                unreported: vec![],
                 keys: BTreeMap::new(),
                 pace: Pace::new(prefetch, workers, Instant::now()),
                 capacity: workers,
@@ -219,6 +226,9 @@ impl Slots {
         let wake = {
             let mut inner = self.lock();
             if inner.closed {
+                if planted(Bug::LoseLateGrant) {
+                    return vec![];
+                }
                 return tasks;
             }
             let idle = inner.running.len() - inner.busy;
@@ -246,12 +256,18 @@ impl Slots {
         inner.buffer.drain(..count).map(|task| task.leased).collect()
     }
 
-    /// Everything that is held: what runs and what waits.
+    /// Keeps the leases of these attempts alive, and of no others that are through: their outcomes have to wait.
+    pub fn keep(&self, unreported: Vec<Held>) {
+        self.lock().unreported = unreported;
+    }
+
+    /// Everything that is held: what runs, what waits, and what is through but could not be handed in.
     pub fn held(&self) -> Vec<Held> {
         let inner = self.lock();
         let running =
             inner.running.iter().flatten().filter(|run| run.stop != Some(Stop::Lost)).map(|run| run.held);
-        running.chain(inner.buffer.iter().map(|task| task.leased.held())).collect()
+        let waiting = inner.buffer.iter().map(|task| task.leased.held());
+        running.chain(waiting).chain(inner.unreported.iter().copied()).collect()
     }
 
     /// Ends attempts whose lease is gone. Running ones are told by their token; says how many were
@@ -261,6 +277,7 @@ impl Slots {
             let mut inner = self.lock();
             let before = inner.buffer.len();
             inner.buffer.retain(|task| !lost.contains(&task.leased.held()));
+            inner.unreported.retain(|held| !lost.contains(held));
             let dropped = before - inner.buffer.len();
             let mut tokens = vec![];
             for run in inner.running.iter_mut().flatten().filter(|run| lost.contains(&run.held)) {

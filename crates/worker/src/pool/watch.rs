@@ -20,6 +20,7 @@ pub(super) async fn run(shared: Arc<Shared>, rng: fastrand::Rng) {
     let mut pause = every;
     loop {
         tokio::select! {
+            biased;
             () = rung(&mut bell) => {}
             () = sleep(pause) => {}
         }

@@ -1,9 +1,9 @@
 //! `orchestrator jobs list`
 
 use crate::cli::Globals;
-use crate::error::CliResult;
+use crate::error::{CliError, CliResult};
 use crate::exit::Exit;
-use crate::jobs::shown;
+use crate::jobs::{find, shown};
 use crate::output::{Output, age, columns, cut, took};
 use crate::session::{Missing, Session};
 use clap::Args;
@@ -46,6 +46,9 @@ pub struct ListArgs {
     /// The oldest first
     #[arg(long)]
     oldest_first: bool,
+    /// As JSON lines, each job whole as `jobs status` shows it, with its tasks and their items
+    #[arg(long)]
+    full: bool,
 }
 
 fn state(word: &str) -> Result<JobState, String> {
@@ -76,6 +79,11 @@ impl ListArgs {
 pub async fn run(args: &ListArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
     let store = session.open(Missing::Fail)?;
+    if args.full {
+        let result = export(session.out, &*store, &args.filter(), args.limit as usize).await;
+        store.close();
+        return result;
+    }
     let jobs = take(&*store, &args.filter(), args.limit as usize).await?;
     let now = store.now();
     store.close();
@@ -87,6 +95,31 @@ pub async fn run(args: &ListArgs, globals: &Globals) -> CliResult {
         }
     } else {
         out.json_list(&jobs.iter().map(shown::summary).collect::<Vec<_>>())?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Writes jobs whole, page by page, so that any number of them takes little memory.
+async fn export(out: Output, store: &dyn Catalog, filter: &JobFilter, most: usize) -> CliResult {
+    let (mut after, mut left) = (None, most);
+    while left > 0 {
+        let limit = u32::try_from(left).unwrap_or(u32::MAX).min(PAGE);
+        let page = store.list(filter.clone(), Page { after, limit }).await?;
+        let ended = page.len() < limit as usize;
+        left -= page.len();
+        after = page.last().map(|job| job.id);
+        let mut text = String::new();
+        for mut job in page {
+            for group in job.tasks.clone().iter().filter(|task| task.items.is_some()) {
+                job.tasks.extend(find::items(store, job.id, group).await?);
+            }
+            text += &serde_json::to_string(&job).map_err(|error| CliError::stdout(&error.into()))?;
+            text.push('\n');
+        }
+        out.data(&text)?;
+        if ended {
+            break;
+        }
     }
     Ok(Exit::Ok)
 }

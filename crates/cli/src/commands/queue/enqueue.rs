@@ -138,6 +138,7 @@ impl EnqueueArgs {
             limits: BTreeMap::from_iter(self.limit),
             tenant: self.tenant,
             window: self.window,
+            ..JobFields::default()
         })
     }
 }

@@ -1,22 +1,24 @@
 //! `orchestrator queue import FILE.jsonl`: many jobs, in bounded memory, several batches in flight.
 
-use super::lines::{Chunk, Lines, Reject};
+use super::lines::{Chunk, Lines, Reject, Trouble, Wait};
 use crate::cli::Globals;
 use crate::error::{CliError, CliResult};
 use crate::exit::Exit;
+use crate::flow::current::Current;
 use crate::intake::Intake;
 use crate::log::BARS;
-use crate::output::{Output, count};
+use crate::output::{Format, Output, count};
 use crate::session::{Missing, Session};
 use crate::signals::Signals;
 use clap::Args;
 use futures_util::stream::{self, StreamExt};
 use indicatif::{ProgressBar, ProgressStyle};
+use orchestrator_core::JobId;
 use orchestrator_engine::{Engine, SubmitError};
 use orchestrator_store::Submitted;
 use serde::Serialize;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Instant;
@@ -26,6 +28,8 @@ use tokio::sync::mpsc;
 const IN_FLIGHT: usize = 4;
 /// So many rejects are also shown on stderr.
 const SHOWN_REJECTS: u64 = 5;
+/// So much is read at once.
+const BUFFER: usize = 256 << 10;
 
 /// Arguments of `queue import`.
 #[derive(Debug, Args)]
@@ -33,12 +37,16 @@ const SHOWN_REJECTS: u64 = 5;
     before_help = "Examples:
   orchestrator queue import papers.jsonl
   grep unpaywall papers.jsonl | orchestrator queue import -",
-    after_help = "A line holds one job; only artifact_id and handler are required:
+    after_help = "A line holds one job; only artifact_id and handler or flow are required:
   {\"artifact_id\": \"doi:10.1/x\", \"handler\": \"sleep\", \"payload\": {\"for\": \"1s\"}, \"queue\": \"default\",
    \"priority\": \"high\", \"run_at\": \"2026-11-15T06:00:00Z\", \"max_retries\": 3, \"timeout\": \"5m\",
    \"limits\": {\"resolver\": \"unpaywall\", \"host\": \"example.org\"}, \"tenant\": \"lab\", \"window\": \"24h\"}
+  {\"artifact_id\": \"set-7\", \"flow\": \"dataset-build\", \"input\": {\"images\": 24}}
 Lines that cannot be taken in go to FILE.rejects with their number and the reason; the rest goes in, and
-the exit code is 1. Importing a file again is safe: what is there already counts as a duplicate."
+the exit code is 1. Importing a file again is safe: what is there already counts as a duplicate.
+With -o jsonl each line is answered as soon as it is durable, before more is read where stdin has no more yet:
+  {\"line\": 1, \"artifact_id\": \"doi:10.1/x\", \"id\": \"019a8f00-...\", \"outcome\": \"created\"}
+The outcome is created, duplicate, conflict or invalid; the counts come last."
 )]
 pub struct ImportArgs {
     /// The file; - reads stdin
@@ -52,6 +60,19 @@ pub struct ImportArgs {
     /// Take handlers that this program does not have: another program serves them
     #[arg(long)]
     allow_unknown_handler: bool,
+}
+
+/// What came of a line, for programs.
+#[derive(Serialize)]
+struct Answer<'a> {
+    line: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    artifact_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<JobId>,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
 }
 
 /// What came of an import.
@@ -71,23 +92,25 @@ struct Summary {
 pub async fn run(args: ImportArgs, globals: &Globals) -> CliResult {
     let started = Instant::now();
     let session = Session::start(globals, vec![])?;
-    let (input, size) = open(&args.file)?;
-    let intake = Intake::new(session.config.clone(), session.registry(), args.allow_unknown_handler);
+    let (input, wait, size) = open(&args.file)?;
+    let store = match session.open(if args.dry_run { Missing::Fail } else { Missing::Create }) {
+        Err(error) if args.dry_run && error.exit == Exit::NotFound => None,
+        store => Some(store?),
+    };
+    let engine = store.clone().map(|store| session.engine(store));
+    let intake = Intake::new(session.config.clone(), session.registry(), args.allow_unknown_handler)
+        .with_flows(engine.clone().map(Current::new));
     let mut import = Import {
         out: session.out,
         rejects: Rejects::new(&args),
         summary: Summary { dry_run: args.dry_run, ..Summary::default() },
         bar: bar(session.out, size),
     };
-    let chunks = read_in_background(Lines::new(input, intake));
-    let result = if args.dry_run {
-        import.take_all(chunks, None, &args.file).await
-    } else {
-        let store = session.open(Missing::Create)?;
-        let result = import.take_all(chunks, Some(session.engine(store.clone())), &args.file).await;
+    let chunks = read_in_background(Lines::new(input, intake).wait(wait));
+    let result = import.take_all(chunks, engine.filter(|_| !args.dry_run), &args.file).await;
+    if let Some(store) = store {
         store.close();
-        result
-    };
+    }
     import.bar.finish_and_clear();
     import.summary.rejects = import.rejects.finish()?;
     import.summary.seconds = started.elapsed().as_secs_f64();
@@ -98,14 +121,16 @@ pub async fn run(args: ImportArgs, globals: &Globals) -> CliResult {
     import.tell()
 }
 
-fn open(path: &Path) -> CliResult<(Box<dyn BufRead + Send>, Option<u64>)> {
+type Input = BufReader<Box<dyn Read + Send>>;
+
+fn open(path: &Path) -> CliResult<(Input, Wait, Option<u64>)> {
     if path == Path::new("-") {
-        return Ok((Box::new(BufReader::new(std::io::stdin())), None));
+        return Ok((BufReader::with_capacity(BUFFER, Box::new(std::io::stdin())), Wait::Never, None));
     }
     let failed = |error: std::io::Error| CliError::io(path, &error);
     let file = File::open(path).map_err(failed)?;
     let size = file.metadata().map_err(failed)?.len();
-    Ok((Box::new(BufReader::with_capacity(256 << 10, file)), Some(size)))
+    Ok((BufReader::with_capacity(BUFFER, Box::new(file)), Wait::ForLines, Some(size)))
 }
 
 fn bar(out: Output, size: Option<u64>) -> ProgressBar {
@@ -120,11 +145,11 @@ fn bar(out: Output, size: Option<u64>) -> ProgressBar {
     BARS.add(bar.with_style(style))
 }
 
-type ChunkResult = std::io::Result<Chunk>;
+type ChunkResult = Result<Chunk, Trouble>;
 
 /// Reads and checks lines on a thread of its own, a few chunks ahead of the store. It ends when
 /// nobody takes its chunks any more.
-fn read_in_background<R: BufRead + Send + 'static>(mut lines: Lines<R>) -> mpsc::Receiver<ChunkResult> {
+fn read_in_background<R: Read + Send + 'static>(mut lines: Lines<R>) -> mpsc::Receiver<ChunkResult> {
     let (send, receive) = mpsc::channel(2);
     tokio::task::spawn_blocking(move || {
         while let Some(chunk) = lines.chunk().transpose() {
@@ -177,13 +202,14 @@ impl Import {
         }
     }
 
-    fn note(&mut self, (chunk, answers): (Chunk, Vec<Submitted>)) -> CliResult<()> {
+    fn note(&mut self, (mut chunk, answers): (Chunk, Vec<Submitted>)) -> CliResult<()> {
         self.bar.inc(chunk.bytes);
-        let mut rejects = chunk.rejects;
+        let mut rejects = std::mem::take(&mut chunk.rejects);
         self.summary.invalid += rejects.len() as u64;
         if answers.is_empty() {
             self.summary.imported += chunk.jobs.len() as u64;
         }
+        self.answer(&chunk, &answers, &rejects)?;
         for (answer, (line, text)) in answers.iter().zip(chunk.lines) {
             match answer {
                 Submitted::Created { .. } => self.summary.imported += 1,
@@ -202,6 +228,40 @@ impl Import {
         Ok(())
     }
 
+    /// Tells a program what came of each line of a batch, in one write.
+    fn answer(&self, chunk: &Chunk, answers: &[Submitted], rejects: &[Reject]) -> CliResult<()> {
+        if self.out.format != Format::Jsonl || self.summary.dry_run {
+            return Ok(());
+        }
+        let lines = chunk.lines.iter().zip(&chunk.artifact_ids);
+        let taken = lines.zip(answers).map(|(((line, _), artifact_id), answer)| Answer {
+            line: *line,
+            artifact_id: Some(&**artifact_id),
+            id: Some(answer.id()),
+            outcome: match answer {
+                Submitted::Created { .. } => "created",
+                Submitted::Existing { .. } => "duplicate",
+                Submitted::Conflict { .. } => "conflict",
+            },
+            reason: None,
+        });
+        let invalid = rejects.iter().map(|reject| Answer {
+            line: reject.line,
+            artifact_id: None,
+            id: None,
+            outcome: "invalid",
+            reason: Some(&reject.reason),
+        });
+        let mut all: Vec<_> = taken.chain(invalid).collect();
+        all.sort_by_key(|answer| answer.line);
+        let mut text = String::new();
+        for answer in &all {
+            text += &serde_json::to_string(answer).map_err(|error| CliError::stdout(&error.into()))?;
+            text.push('\n');
+        }
+        self.out.data(&text)
+    }
+
     fn tell(self) -> CliResult {
         if self.out.is_table() {
             self.out.line(self.summary.text())?;
@@ -217,15 +277,15 @@ impl Import {
 }
 
 enum Failed {
-    Read(std::io::Error),
+    Lines(Trouble),
     Submit(SubmitError),
 }
 
 impl Failed {
     fn into_error(self, file: &Path) -> CliError {
         match self {
-            Failed::Read(error) => CliError::io(file, &error),
-            Failed::Submit(SubmitError::Store(error)) => error.into(),
+            Failed::Lines(Trouble::Read(error)) => CliError::io(file, &error),
+            Failed::Lines(Trouble::Store(error)) | Failed::Submit(SubmitError::Store(error)) => error.into(),
             Failed::Submit(error) => CliError::new(Exit::Error, "invalid", error.to_string()),
         }
     }
@@ -233,7 +293,7 @@ impl Failed {
 
 /// Submits a chunk; without an engine it only passes it on.
 async fn submit(engine: Option<&Engine>, chunk: ChunkResult) -> Result<(Chunk, Vec<Submitted>), Failed> {
-    let mut chunk = chunk.map_err(Failed::Read)?;
+    let mut chunk = chunk.map_err(Failed::Lines)?;
     let answers = match engine {
         Some(engine) => engine.submit(std::mem::take(&mut chunk.jobs)).await.map_err(Failed::Submit)?,
         None => vec![],

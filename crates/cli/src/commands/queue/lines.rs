@@ -2,8 +2,10 @@
 
 use crate::intake::Intake;
 use orchestrator_core::NewJob;
+use orchestrator_store::StoreError;
 use serde::Serialize;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::Arc;
 
 /// A chunk is closed at so many lines ...
 const CHUNK_LINES: usize = 1000;
@@ -23,6 +25,24 @@ pub struct Reject {
     pub text: String,
 }
 
+/// Why there are no more chunks though there are more lines.
+#[derive(Debug)]
+pub enum Trouble {
+    /// They cannot be read.
+    Read(io::Error),
+    /// The store cannot be asked for the flow of a job.
+    Store(StoreError),
+}
+
+/// When a chunk is closed before it is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// At the end only: the next lines are there.
+    ForLines,
+    /// As soon as the next line is not there yet: who writes them may wait for answers first.
+    Never,
+}
+
 /// Some lines: their jobs, and those that have none.
 #[derive(Default)]
 pub struct Chunk {
@@ -30,6 +50,8 @@ pub struct Chunk {
     pub jobs: Vec<NewJob>,
     /// The line of each job, to name it where the store refuses it.
     pub lines: Vec<(u64, String)>,
+    /// The key of each job, to tell what came of it.
+    pub artifact_ids: Vec<Arc<str>>,
     /// Lines that hold no valid job.
     pub rejects: Vec<Reject>,
     /// How much was read.
@@ -38,24 +60,37 @@ pub struct Chunk {
 
 /// Reads chunks one after the other.
 pub struct Lines<R> {
-    input: R,
+    input: BufReader<R>,
+    wait: Wait,
     intake: Intake,
     line: u64,
     buffer: Vec<u8>,
 }
 
-impl<R: BufRead> Lines<R> {
-    /// Reads from the start.
-    pub fn new(input: R, intake: Intake) -> Self {
-        Lines { input, intake, line: 0, buffer: vec![] }
+impl<R: Read> Lines<R> {
+    /// Reads from the start, in chunks as full as they can be.
+    pub fn new(input: BufReader<R>, intake: Intake) -> Self {
+        Lines { input, wait: Wait::ForLines, intake, line: 0, buffer: vec![] }
+    }
+
+    /// With another rule for chunks that are not full.
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.wait = wait;
+        self
     }
 
     /// The next chunk; `None` at the end.
-    pub fn chunk(&mut self) -> io::Result<Option<Chunk>> {
+    pub fn chunk(&mut self) -> Result<Option<Chunk>, Trouble> {
         let mut chunk = Chunk::default();
+        self.intake.begin_batch();
         while chunk.jobs.len() + chunk.rejects.len() < CHUNK_LINES && chunk.bytes < CHUNK_BYTES {
+            let empty = chunk.jobs.is_empty() && chunk.rejects.is_empty();
+            if self.wait == Wait::Never && !empty && !self.input.buffer().contains(&b'\n') {
+                break;
+            }
             let max = self.intake.max_line();
-            let Some((read, whole)) = read_line(&mut self.input, &mut self.buffer, max)? else {
+            let line = read_line(&mut self.input, &mut self.buffer, max).map_err(Trouble::Read)?;
+            let Some((read, whole)) = line else {
                 return Ok((chunk.bytes > 0).then_some(chunk));
             };
             self.line += 1;
@@ -67,6 +102,9 @@ impl<R: BufRead> Lines<R> {
             let text = text.trim_ascii();
             if !text.is_empty() {
                 take(&mut chunk, &mut self.intake, self.line, text, (!whole).then_some(max));
+            }
+            if let Some(error) = self.intake.trouble() {
+                return Err(Trouble::Store(error));
             }
         }
         Ok(Some(chunk))
@@ -87,8 +125,10 @@ fn take(chunk: &mut Chunk, intake: &mut Intake, line: u64, bytes: &[u8], over: O
     };
     match intake.line(text) {
         Ok(job) => {
+            let artifact_id = job.key.as_ref().map(|key| key.text.clone()).unwrap_or_default();
             chunk.jobs.push(job);
             chunk.lines.push((line, text.to_owned()));
+            chunk.artifact_ids.push(artifact_id);
         }
         Err(problems) => {
             let reason = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -138,7 +178,7 @@ mod tests {
         };
         let intake = Intake::new(load(&sources).unwrap().config, registry(BuiltinConfig::default()), false);
         // A tiny buffer, so that lines come in many pieces.
-        let mut lines = Lines::new(io::BufReader::with_capacity(7, text), intake);
+        let mut lines = Lines::new(BufReader::with_capacity(7, text), intake);
         let mut all = Chunk::default();
         while let Some(chunk) = lines.chunk().unwrap() {
             all.jobs.extend(chunk.jobs);
@@ -176,7 +216,7 @@ mod tests {
             (0..2500).map(|n| format!("{{\"artifact_id\":\"{n}\",\"handler\":\"noop\"}}\n")).collect();
         let config = load(&Sources::default()).unwrap().config;
         let intake = Intake::new(config, registry(BuiltinConfig::default()), false);
-        let mut lines = Lines::new(text.as_bytes(), intake);
+        let mut lines = Lines::new(BufReader::new(text.as_bytes()), intake);
         let mut sizes = vec![];
         while let Some(chunk) = lines.chunk().unwrap() {
             sizes.push(chunk.jobs.len());

@@ -2,7 +2,7 @@
 
 pub mod enqueue;
 pub mod import;
-mod lines;
+pub mod lines;
 mod progress;
 mod report;
 pub mod retry_failed;

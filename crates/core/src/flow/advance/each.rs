@@ -5,6 +5,7 @@ use crate::flow::run::{Group, Standing};
 use crate::flow::template::{Scope, shown};
 use crate::json::Json;
 use crate::outcome::Failure;
+use crate::planted::{Bug, planted};
 use crate::state::TaskState;
 use serde_json::Value;
 
@@ -84,6 +85,9 @@ impl<P: Past> Machine<'_, P> {
 
     /// Counts an item off, lets the next one in, and ends the whole with the last.
     pub(super) fn item_ended(&mut self, index: u32, state: TaskState) {
+        if planted(Bug::UncountedItem) && state == TaskState::Failed {
+            return;
+        }
         let Some(group) = self.run.groups.iter_mut().find(|group| group.has(index)) else { return };
         group.ended += 1;
         group.failed += u32::from(state == TaskState::Failed);

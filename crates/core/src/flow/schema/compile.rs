@@ -32,7 +32,7 @@ const FORMATS: &[&str] = &["uri", "date-time", "email"];
 
 impl InputSchema {
     /// Reads a schema, or tells all that is wrong with it: the path inside it (such as
-    /// `.properties.source.type`, empty for the schema itself) and the problem.
+    /// `.properties.source.type` or `.properties["any name"]`, empty for the schema itself) and the problem.
     pub fn compile(schema: &Value) -> Result<Self, Vec<(String, String)>> {
         let mut reader = Reader { path: String::new(), depth: 0, problems: vec![] };
         let root = reader.rules(schema);
@@ -54,8 +54,13 @@ impl Reader {
     /// Reads something one level further in.
     fn within<T>(&mut self, name: &str, read: impl FnOnce(&mut Self) -> T) -> T {
         let parent = self.path.len();
-        self.path.push('.');
-        self.path.push_str(name);
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'$');
+        if !name.is_empty() && name.bytes().all(plain) {
+            self.path.push('.');
+            self.path.push_str(name);
+        } else {
+            self.path.push_str(&format!("[{name:?}]"));
+        }
         let value = read(self);
         self.path.truncate(parent);
         value

@@ -9,6 +9,7 @@ use minijinja::value::{Value as Dynamic, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
 use serde_json::{Map, Number, Value};
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 /// How many instructions one evaluation may take.
@@ -94,14 +95,24 @@ pub(super) fn has_function(name: &str) -> bool {
 
 /// The result of an expression.
 pub(super) fn run(compiled: &Compiled, context: Dynamic) -> Result<Value, Failed> {
-    let value = compiled.eval(context)?;
-    if value.is_undefined() {
-        // The choice that an `if` without an `else` does not make has no value either, but it is no
-        // mistake; the environment's own formatter is what tells the two apart.
-        environment().empty_state().format(value)?;
-        return Ok(Value::Null);
-    }
-    to_json(&value)
+    guarded(|| {
+        let value = compiled.eval(context)?;
+        if value.is_undefined() {
+            // The choice that an `if` without an `else` does not make has no value either, but it is no
+            // mistake; the environment's own formatter is what tells the two apart.
+            environment().empty_state().format(value)?;
+            return Ok(Value::Null);
+        }
+        to_json(&value)
+    })
+}
+
+/// A mistake in the engine fails the expression, not the store in whose transaction it is evaluated. None is known; those
+/// that were found are kept from happening.
+fn guarded<T>(work: impl FnOnce() -> Result<T, Failed>) -> Result<T, Failed> {
+    // What the work shares with the outside is read only, or locked by who forgives a panic (see `Lazy`).
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(Failed::Because("the template engine broke on it".to_owned())))
 }
 
 /// A value for the engine.
@@ -170,5 +181,19 @@ fn number(value: &Dynamic) -> Option<Number> {
         signed.or_else(|| u64::try_from(value.clone()).ok().map(Number::from))
     } else {
         Number::from_f64(f64::try_from(value.clone()).ok()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_reason_like_any_other() {
+        let failed = guarded::<()>(|| panic!("as the engine might"));
+        assert!(
+            matches!(failed, Err(Failed::Because(reason)) if reason == "the template engine broke on it")
+        );
+        assert!(matches!(guarded(|| Ok(1)), Ok(1)));
     }
 }

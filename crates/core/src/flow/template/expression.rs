@@ -140,6 +140,13 @@ fn compute(source: &str) -> Result<Computed, String> {
     if names.operators > MAX_OPERATORS {
         return Err(format!("has more than {MAX_OPERATORS} operators and brackets"));
     }
+    // Going backwards, the engine panics where there is nothing to go through.
+    if let Some(step) = scan::odd_step(source) {
+        let step = excerpt(step);
+        return Err(format!(
+            "a slice goes forward, as in `list[1:3]` or `list[::2]`, not by `{step}`; see `| reverse`"
+        ));
+    }
     let compiled = engine::compile(&names.source)?;
     if let Some(name) = names.filters.iter().find(|name| !engine::has_filter(name)) {
         return Err(format!("there is no filter {name:?}"));

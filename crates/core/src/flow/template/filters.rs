@@ -1,11 +1,12 @@
 //! Our own filters, and those of minijinja that we bound or leave out.
 //!
 //! A job's input comes from anybody, so no filter may make much out of little: `replace` and `join`
-//! could turn a megabyte into a terabyte.
+//! could turn a megabyte into a terabyte, and `select("in", ...)` over two long lists takes minutes. The
+//! engine counts the steps of an expression, but not those that a filter takes.
 
 use super::engine::{self, Failed, MAX_RESULT};
 use crate::url;
-use minijinja::value::Value as Dynamic;
+use minijinja::value::{Value as Dynamic, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
 
 /// Left out: each repeats what it gets as often as it is told, and none is of use for data.
@@ -13,6 +14,9 @@ const LEFT_OUT: &[&str] = &["format", "indent", "pprint", "slice"];
 
 /// The largest batch that is filled up.
 const MAX_FILLED: usize = 100_000;
+
+/// How many items and characters the test `in` may look at in one evaluation.
+const MAX_COMPARED: usize = 10_000_000;
 
 /// Adds and bounds the filters of an environment.
 pub(super) fn install(environment: &mut Environment<'static>) {
@@ -27,6 +31,8 @@ pub(super) fn install(environment: &mut Environment<'static>) {
     environment.add_filter("join", join);
     environment.add_filter("replace", replace);
     environment.add_filter("batch", batch);
+    environment.add_test("in", is_in);
+    environment.add_test("divisibleby", is_divisible_by);
 }
 
 fn refused(reason: impl ToString) -> Error {
@@ -89,4 +95,31 @@ fn batch(state: &mut State, items: Dynamic, count: usize, fill: Option<Dynamic>)
         return Err(refused(format!("a batch that is filled up can have at most {MAX_FILLED} items")));
     }
     minijinja::filters::batch(state, items, count, fill)
+}
+
+/// How much the test `in` has looked at.
+#[derive(Default)]
+struct Compared(usize);
+
+fn is_in(state: &mut State, value: &Dynamic, place: &Dynamic) -> Result<bool, Error> {
+    let cost = match place.kind() {
+        // A look-up.
+        ValueKind::Map => 1,
+        _ => place.as_str().map(str::len).or(place.len()).unwrap_or(1),
+    };
+    let compared = state.get_or_insert_extension(Compared::default());
+    compared.0 = compared.0.saturating_add(cost);
+    if compared.0 > MAX_COMPARED {
+        return Err(Error::from(ErrorKind::OutOfFuel));
+    }
+    minijinja::tests::is_in(state, value, place)
+}
+
+/// The engine would panic: a division by zero, and by -1 an overflow.
+fn is_divisible_by(value: &Dynamic, by: &Dynamic) -> Result<bool, Error> {
+    match i128::try_from(by.clone()) {
+        Ok(0) => Err(refused("nothing is divisible by zero")),
+        Ok(-1) => Ok(minijinja::tests::is_divisibleby(value, &Dynamic::from(1))),
+        _ => Ok(minijinja::tests::is_divisibleby(value, by)),
+    }
 }

@@ -12,8 +12,8 @@
 //!   else as compact JSON. Names of fields are not templates.
 //! - Expressions are those of Jinja: fields and items, arithmetic, comparison, `and or not in is`,
 //!   `a if b else c`, filters (also `normalize_url`, `host` and `json`), `range` and `dict`. There
-//!   are no blocks, comments, methods or white space control. `null` may be written for `none`. Only
-//!   `~` writes values as Jinja does (`True`, `None`).
+//!   are no blocks, comments, methods or white space control, and slices go forward only. `null` may be
+//!   written for `none`. Only `~` writes values as Jinja does (`True`, `None`).
 //! - Strict: what does not exist is an error, except behind `is defined` and `| default(...)`; null
 //!   is a value.
 //! - The name of a task may hold dashes right after `tasks.`: `tasks.fetch-robots.output.n - 1`. Any
@@ -44,8 +44,8 @@ pub use scope::Scope;
 use crate::json::Json;
 use scan::Part;
 use serde_json::Value;
-use std::fmt;
-use std::fmt::Write;
+use std::fmt::{self, Write as _};
+use std::io::{self, Write as _};
 use std::sync::Arc;
 
 /// How deep a template may nest.
@@ -117,21 +117,19 @@ impl Template {
         if let Some(literal) = &self.literal {
             return Ok(literal.clone());
         }
-        let mut out = Vec::with_capacity(256);
+        let mut out = Out(Vec::with_capacity(256));
         for piece in &*self.pieces {
-            match piece {
-                Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
-                Piece::Value(place) => write_json(&mut out, &*place.expression.evaluate(scope)?),
+            let written = match piece {
+                Piece::Text(text) => out.write_all(text.as_bytes()),
+                Piece::Value(place) => out.json(&*place.expression.evaluate(scope)?),
                 Piece::Inside(place) => match &*place.expression.evaluate(scope)? {
-                    Value::String(text) => write_inside(&mut out, text),
-                    value => write_inside(&mut out, &value.to_string()),
+                    Value::String(text) => out.inside(text),
+                    value => out.inside(&value.to_string()),
                 },
-            }
-            if out.len() > engine::MAX_RESULT {
-                return Err(self.too_large(piece));
-            }
+            };
+            written.map_err(|_| self.too_large(piece))?;
         }
-        Ok(Json::trusted(String::from_utf8(out).expect("JSON text is UTF-8")))
+        Ok(Json::trusted(String::from_utf8(out.0).expect("JSON text is UTF-8")))
     }
 
     /// The rendered value.
@@ -281,16 +279,42 @@ impl Builder {
     }
 }
 
-fn write_json(out: &mut Vec<u8>, value: &Value) {
-    serde_json::to_writer(out, value).expect("memory takes every JSON value");
+/// Rendered text. It refuses what is too large while it is written: escapes make six bytes out of one.
+struct Out(Vec<u8>);
+
+impl io::Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes).map(|()| bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.0.len() + bytes.len() > engine::MAX_RESULT {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
-/// Writes text into a JSON string that is open.
-fn write_inside(out: &mut Vec<u8>, text: &str) {
-    if text.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\') {
-        out.extend_from_slice(text.as_bytes());
-    } else {
-        let quoted = Value::from(text).to_string();
-        out.extend_from_slice(&quoted.as_bytes()[1..quoted.len() - 1]);
+impl Out {
+    fn json(&mut self, value: &Value) -> io::Result<()> {
+        Ok(serde_json::to_writer(self, value)?)
+    }
+
+    /// Writes text into a JSON string that is open.
+    fn inside(&mut self, text: &str) -> io::Result<()> {
+        if text.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\') {
+            return self.write_all(text.as_bytes());
+        }
+        let start = self.0.len();
+        serde_json::to_writer(&mut *self, text)?;
+        // The quotes that stand around it are in the pieces before and after it.
+        self.0.pop();
+        self.0.remove(start);
+        Ok(())
     }
 }

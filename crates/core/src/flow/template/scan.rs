@@ -228,6 +228,38 @@ pub(super) fn names(source: &str) -> Names<'_> {
     names
 }
 
+/// The step of a slice, if there is one that is no plain number: `-1` of `list[::-1]`, `input.n` of `list[::input.n]`.
+pub(super) fn odd_step(source: &str) -> Option<&str> {
+    let bytes = source.as_bytes();
+    // Of each open bracket, how many colons it has had and where its last part begins.
+    let mut open: Vec<(usize, usize)> = vec![];
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' | b'\'' => at = string_end(source, at),
+            b'[' | b'(' | b'{' => open.push((0, at + 1)),
+            b':' => {
+                if let Some((colons, part)) = open.last_mut() {
+                    (*colons, *part) = (*colons + 1, at + 1);
+                }
+            }
+            b']' => {
+                let step =
+                    open.pop().filter(|(colons, _)| *colons > 1).map(|(_, part)| source[part..at].trim());
+                if let Some(step) = step.filter(|step| !step.bytes().all(|byte| byte.is_ascii_digit())) {
+                    return Some(step);
+                }
+            }
+            b')' | b'}' => {
+                open.pop();
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
 fn is_keyword_argument(after: &str) -> bool {
     let after = after.trim_start();
     after.starts_with('=') && !after.starts_with("==")
@@ -318,6 +350,22 @@ mod tests {
     }
 
     #[test]
+    fn steps_are_found_where_slices_are() {
+        for source in ["a[1:2]", "a[::2]", "a[::]", "a[b[::3]:c:]", "{'a': {'b': [1]}, 'c': -1}", "a['::-1']"]
+        {
+            assert_eq!(odd_step(source), None, "{source}");
+        }
+        for (source, step) in [
+            ("a[::-1]", "-1"),
+            ("a[1: {'k': 1}['k'] : n]", "n"),
+            ("a[b[:: - 2 ]]", "- 2"),
+            ("(a)[::[2][0]]", "[2][0]"),
+        ] {
+            assert_eq!(odd_step(source), Some(step), "{source}");
+        }
+    }
+
+    #[test]
     fn task_names_with_dashes_are_quoted_for_the_engine() {
         for (source, quoted) in [
             ("tasks.a-b.output.n-1", "tasks[\"a-b\"].output.n-1"),
@@ -338,6 +386,7 @@ mod tests {
             let _ = split(&text);
             let _ = condition(&text);
             let _ = names(&text);
+            let _ = odd_step(&text);
         }
 
         /// Nothing is lost: the parts of a string are the string.

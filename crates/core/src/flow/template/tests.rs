@@ -259,9 +259,31 @@ fn no_filter_makes_much_out_of_little() {
     ] {
         assert!(Expression::compile(source).unwrap().value(&scope).is_err(), "{source}");
     }
+    for source in ["input.list | select('in', input.list)", "(['x'] * 1000) | reject('in', input.text)"] {
+        let error = Expression::compile(source).unwrap().value(&scope).unwrap_err();
+        assert_eq!(error.reason, "takes too many steps", "{source}");
+    }
     let batches = Expression::compile("input.list | batch(10 ** 12) | length").unwrap().value(&scope);
     assert_eq!(batches, Ok(json!(1)));
     assert!(Expression::compile("input.text | indent(10 ** 12)").is_err());
+}
+
+#[test]
+fn slices_go_forward_only() {
+    assert_eq!(render(json!("{{ [1, 2, 3][1:] }}")), Ok(json!([2, 3])));
+    assert_eq!(render(json!("{{ [1, 2, 3][::2] }}")), Ok(json!([1, 3])));
+    assert_eq!(render(json!("{{ [][::2] }}")), Ok(json!([])));
+    assert_eq!(render(json!("{{ [] | reverse }}")), Ok(json!([])));
+    let refused = "{{ [][::-1] }}: a slice goes forward, as in `list[1:3]` or `list[::2]`, not by `-1`; see `| reverse`";
+    assert_eq!(problems(json!("{{ [][::-1] }}")), [refused]);
+}
+
+#[test]
+fn nothing_is_divisible_by_zero() {
+    assert_eq!(render(json!("{{ 6 is divisibleby(3) and 6 is divisibleby(-1) }}")), Ok(json!(true)));
+    assert_eq!(render(json!("{{ (-(2 ** 126) * 2) is divisibleby(-1) }}")), Ok(json!(true)));
+    let error = render(json!("{{ 6 is divisibleby(0) }}")).unwrap_err();
+    assert_eq!(error.reason, "nothing is divisible by zero");
 }
 
 #[test]

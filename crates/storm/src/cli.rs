@@ -1,0 +1,210 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Breaks the orchestrator under load and checks that nothing is lost, doubled or stuck.
+#[derive(Debug, Parser)]
+#[command(
+    name = "storm",
+    version,
+    before_help = "Examples:
+  storm kill
+  storm stop --jobs 400 --stops 8
+  storm all --seed 7",
+    after_help = "Exit codes: 0 nothing was found, 1 something was (the directory is kept, with history.jsonl),
+2 usage or the storm itself failed, 77 skipped, 130 interrupted."
+)]
+pub struct Cli {
+    /// Which storm.
+    #[command(subcommand)]
+    pub storm: Storm,
+}
+
+/// The storms.
+#[derive(Debug, Subcommand)]
+pub enum Storm {
+    /// kill -9 of workers and of the submitting client at random moments
+    Kill(KillArgs),
+    /// SIGSTOP of workers for three times their lease, then SIGCONT
+    Stop(StopArgs),
+    /// SIGTERM of workers under load
+    Term(TermArgs),
+    /// A disk that fills up under load and has room again
+    Disk(DiskArgs),
+    /// All of them, one after the other
+    All(AllArgs),
+    /// Becomes a program that dies with who started it
+    #[command(hide = true)]
+    Child {
+        /// Who started it.
+        parent: i32,
+        /// The program.
+        program: PathBuf,
+        /// Its arguments.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Works as a handler
+    #[command(hide = true)]
+    Hand {
+        /// Where it notes what it does.
+        file: PathBuf,
+        /// The seed of the storm.
+        seed: u64,
+    },
+}
+
+/// What every storm can be told.
+#[derive(Clone, Debug, Args)]
+pub struct CommonArgs {
+    /// The store, as the binary takes it; it must be empty [default: a new SQLite file]
+    #[arg(long, value_name = "URL")]
+    db: Option<String>,
+    /// The binary [default: the `orchestrator` beside this program; it is built where there is none]
+    #[arg(long, value_name = "PATH")]
+    bin: Option<PathBuf>,
+    /// How many submits; some repeat a key, so there are fewer jobs [default: kill 21000, stop 8000, term 5000, disk 3000]
+    #[arg(long, value_name = "N")]
+    jobs: Option<u64>,
+    /// How many worker processes [default: 2; stop 6]
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+    /// What is random follows from it, but for the moments at which processes do things
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Keep the directory, also where nothing was found
+    #[arg(long)]
+    keep: bool,
+    /// The time between two looks at jobs, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 200)]
+    look_every: u64,
+}
+
+/// The options in force.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The store; none for a new one.
+    pub db: Option<String>,
+    /// The binary, where it is given.
+    pub bin: Option<PathBuf>,
+    /// How many jobs.
+    pub jobs: u64,
+    /// How many worker processes.
+    pub workers: usize,
+    /// What is random follows from it.
+    pub seed: u64,
+    /// Whether to keep the directory.
+    pub keep: bool,
+    /// The time between two looks at jobs, in milliseconds.
+    pub look_every: u64,
+}
+
+impl CommonArgs {
+    /// With the numbers of a storm where none are given.
+    pub fn with(self, jobs: u64, workers: usize) -> Options {
+        Options {
+            db: self.db,
+            bin: self.bin,
+            jobs: self.jobs.unwrap_or(jobs).max(1),
+            workers: self.workers.unwrap_or(workers).max(1),
+            seed: self.seed,
+            keep: self.keep,
+            look_every: self.look_every,
+        }
+    }
+}
+
+/// Arguments of `storm kill`.
+#[derive(Debug, Args)]
+#[command(before_help = "Examples:
+  storm kill
+  storm kill --jobs 400 --kills 6 --over 5")]
+pub struct KillArgs {
+    /// What every storm has.
+    #[command(flatten)]
+    pub options: CommonArgs,
+    /// How many kills
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub kills: u64,
+    /// Over how many seconds the load is spread
+    #[arg(long, value_name = "SECONDS", default_value_t = 100)]
+    pub over: u64,
+}
+
+/// Arguments of `storm stop`.
+#[derive(Debug, Args)]
+#[command(before_help = "Examples:
+  storm stop
+  storm stop --jobs 400 --stops 8 --workers 4")]
+pub struct StopArgs {
+    /// What every storm has.
+    #[command(flatten)]
+    pub options: CommonArgs,
+    /// How many stops
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub stops: u64,
+    /// How long a lease holds, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 500)]
+    pub lease_ttl: u64,
+}
+
+/// Arguments of `storm term`.
+#[derive(Debug, Args)]
+#[command(before_help = "Examples:
+  storm term
+  storm term --jobs 400 --terms 4 --over 5")]
+pub struct TermArgs {
+    /// What every storm has.
+    #[command(flatten)]
+    pub options: CommonArgs,
+    /// How many SIGTERMs
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub terms: u64,
+    /// Over how many seconds the load is spread
+    #[arg(long, value_name = "SECONDS", default_value_t = 40)]
+    pub over: u64,
+}
+
+/// Arguments of `storm disk`.
+#[derive(Debug, Args)]
+#[command(before_help = "Examples:
+  storm disk
+  storm disk --rounds 1 --require")]
+pub struct DiskArgs {
+    /// What every storm has.
+    #[command(flatten)]
+    pub options: CommonArgs,
+    /// How often the disk fills up
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub rounds: u64,
+    /// How large the disk is, in megabytes
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub megabytes: u64,
+    /// Over how many seconds the load is spread
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub over: u64,
+    /// Fail where no disk can be mounted
+    #[arg(long)]
+    pub require: bool,
+}
+
+/// Arguments of `storm all`.
+#[derive(Debug, Args)]
+#[command(before_help = "Examples:
+  storm all
+  storm all --seed 7 --require")]
+pub struct AllArgs {
+    /// The binary [default: the `orchestrator` beside this program; it is built where there is none]
+    #[arg(long, value_name = "PATH")]
+    pub bin: Option<PathBuf>,
+    /// What is random follows from it, but for the moments at which processes do things
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Keep the directories, also where nothing was found
+    #[arg(long)]
+    pub keep: bool,
+    /// Fail where no disk can be mounted
+    #[arg(long)]
+    pub require: bool,
+}
