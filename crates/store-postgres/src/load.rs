@@ -403,8 +403,6 @@ pub fn lane(
     Ok(Arc::new(Lane {
         id,
         line: line.unwrap_or(id),
-        queue: name.0.clone(),
-        handler: name.1.clone(),
         limits: limits.clone(),
         keys: keys.collect::<Result<_, _>>()?,
     }))

@@ -15,10 +15,6 @@ pub struct Lane {
     pub id: i32,
     /// The lane of the same queue and handler without keys.
     pub line: i32,
-    /// The queue.
-    pub queue: Arc<str>,
-    /// The handler.
-    pub handler: Arc<str>,
     /// The keys.
     pub limits: Limits,
     /// Their numbers, in the same order.

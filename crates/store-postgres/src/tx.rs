@@ -77,24 +77,6 @@ impl Tx {
         Ok(try_join(client.batch_execute("BEGIN"), client.query(&statement, values)).await?.1)
     }
 
-    /// Runs several queries in one pipeline.
-    pub async fn queries<const N: usize>(
-        &mut self,
-        queries: [(&str, &[&(dyn ToSql + Sync)]); N],
-    ) -> Result<Vec<Vec<Row>>, Abort> {
-        let opened = std::mem::replace(&mut self.open, true);
-        let client = self.client();
-        let mut statements = Vec::with_capacity(N);
-        for (sql, _) in &queries {
-            statements.push(client.prepare_cached(sql).await?);
-        }
-        let begin = async { if opened { Ok(()) } else { client.batch_execute("BEGIN").await } };
-        let all = try_join_all(
-            queries.iter().zip(&statements).map(|((_, values), statement)| client.query(statement, values)),
-        );
-        Ok(try_join(begin, all).await?.1)
-    }
-
     /// Sends writes without a commit.
     pub async fn write(&mut self, writes: &[Write]) -> Result<(), Abort> {
         for write in writes {

@@ -300,7 +300,9 @@ impl Work {
                 }
                 Ok(job)
             }
-            None => self.missing(|needs| drop(needs.jobs.insert(seq))),
+            None => self.missing(|needs| {
+                needs.jobs.insert(seq);
+            }),
         }
     }
 
@@ -312,7 +314,9 @@ impl Work {
         match self.base.heads.get(&seq) {
             Some(Some(head)) => Ok(head.clone()),
             Some(None) => Err(Stop::Invalid(format!("job number {seq} has no head"))),
-            None => self.missing(|needs| drop(needs.heads.insert(seq))),
+            None => self.missing(|needs| {
+                needs.heads.insert(seq);
+            }),
         }
     }
 
@@ -335,7 +339,9 @@ impl Work {
         match self.base.tasks.get(&task) {
             Some(placed) => Ok(placed.clone()),
             None if self.staged.jobs.contains_key(&seq_of(task)) => Ok(None),
-            None => self.missing(|needs| drop(needs.tasks.insert(task))),
+            None => self.missing(|needs| {
+                needs.tasks.insert(task);
+            }),
         }
     }
 
@@ -352,14 +358,18 @@ impl Work {
         match self.base.rows.get(&task) {
             Some(row) => Ok(row.clone()),
             None if self.staged.jobs.contains_key(&seq_of(task)) => Ok(None),
-            None => self.missing(|needs| drop(needs.rows.insert(task))),
+            None => self.missing(|needs| {
+                needs.rows.insert(task);
+            }),
         }
     }
 
     /// The tasks of a job that live and stand somewhere or wait to be let in, in order.
     pub fn live_tasks(&mut self, seq: i64) -> Step<Vec<i64>> {
         if !self.base.live.contains(&seq) && !self.staged.jobs.contains_key(&seq) {
-            return self.missing(|needs| drop(needs.live.insert(seq)));
+            return self.missing(|needs| {
+                needs.live.insert(seq);
+            });
         }
         let all = self.base.rows.keys().chain(self.staged.rows.keys());
         let mut tasks: BTreeSet<i64> = all.copied().filter(|task| seq_of(*task) == seq).collect();
@@ -379,7 +389,9 @@ impl Work {
     pub fn ended_tasks(&mut self, from: i64, to: i64) -> Step<Vec<i64>> {
         let seq = seq_of(from);
         if !self.base.over.contains(&seq) && !self.staged.jobs.contains_key(&seq) {
-            return self.missing(|needs| drop(needs.over.insert(seq)));
+            return self.missing(|needs| {
+                needs.over.insert(seq);
+            });
         }
         let all = self.base.tasks.keys().chain(self.staged.tasks.keys()).copied();
         let tasks: BTreeSet<i64> = all.filter(|task| (from..to).contains(task)).collect();
@@ -404,7 +416,9 @@ impl Work {
     pub fn spec(&mut self, id: i32) -> Step<Arc<TaskSpec>> {
         match self.known.specs.get(&id) {
             Some(spec) => Ok(spec.clone()),
-            None => self.missing(|needs| drop(needs.spec_ids.insert(id))),
+            None => self.missing(|needs| {
+                needs.spec_ids.insert(id);
+            }),
         }
     }
 
@@ -420,7 +434,9 @@ impl Work {
     pub fn tenant(&mut self, id: i32) -> Step<Arc<str>> {
         match self.known.tenants.get(&id) {
             Some(tenant) => Ok(tenant.clone()),
-            None => self.missing(|needs| drop(needs.tenant_ids.insert(id))),
+            None => self.missing(|needs| {
+                needs.tenant_ids.insert(id);
+            }),
         }
     }
 
@@ -437,7 +453,9 @@ impl Work {
     pub fn lane(&mut self, id: i32) -> Step<Arc<Lane>> {
         match self.known.lanes.get(&id) {
             Some(lane) => Ok(lane.clone()),
-            None => self.missing(|needs| drop(needs.lane_ids.insert(id))),
+            None => self.missing(|needs| {
+                needs.lane_ids.insert(id);
+            }),
         }
     }
 

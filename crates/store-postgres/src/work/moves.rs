@@ -6,7 +6,7 @@ use orchestrator_core::flow::advance::{self, Change, Facts, Moves, Past, Release
 use orchestrator_core::flow::plan::LimitPlan;
 use orchestrator_core::flow::{Plan, Run};
 use orchestrator_core::{DeadReason, Failure, JobId, JobState, Json, Limits, TaskState, Timestamp};
-use orchestrator_store::packed::{JOB_EVENT, job_state_code, pack, seq_of};
+use orchestrator_store::packed::{JOB_EVENT, job_state_code, pack};
 
 /// What earlier tasks left, for templates.
 pub struct Left<'a> {
@@ -31,7 +31,9 @@ impl Past for Left<'_> {
         match self.work.base.errors.get(&task) {
             Some(error) => Ok(error.clone()),
             None if self.work.staged.jobs.contains_key(&self.seq) => Ok(None),
-            None => self.work.missing(|needs| drop(needs.errors.insert(task))),
+            None => self.work.missing(|needs| {
+                needs.errors.insert(task);
+            }),
         }
     }
 }
@@ -202,7 +204,11 @@ impl Work {
             let mut waiters: Vec<i64> = match self.base.waiters.get(&seq) {
                 Some(waiters) => waiters.clone(),
                 None if self.staged.jobs.contains_key(&seq) => vec![],
-                None => return self.missing(|needs| drop(needs.waiters.insert(seq))),
+                None => {
+                    return self.missing(|needs| {
+                        needs.waiters.insert(seq);
+                    });
+                }
             };
             if !self.staged.told.insert(seq) {
                 waiters.clear();
@@ -235,11 +241,6 @@ impl Work {
             }
         }
         Ok(())
-    }
-
-    /// The number of the job that a task belongs to.
-    pub fn seq(task: i64) -> i64 {
-        seq_of(task)
     }
 }
 

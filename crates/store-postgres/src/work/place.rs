@@ -21,7 +21,9 @@ impl Work {
     fn fair(&mut self, key: FairKey) -> Step<i64> {
         match self.staged.fair.get(&key).or_else(|| self.base.fair.get(&key)) {
             Some(next) => Ok(*next),
-            None => self.missing(|needs| drop(needs.fair.insert(key))),
+            None => self.missing(|needs| {
+                needs.fair.insert(key);
+            }),
         }
     }
 

@@ -125,7 +125,11 @@ impl Work {
         match self.base.awaited.get(&seq) {
             Some(false) => {}
             Some(true) => self.staged.ending.push_back(seq),
-            None => return self.missing(|needs| drop(needs.awaited.insert(seq))),
+            None => {
+                return self.missing(|needs| {
+                    needs.awaited.insert(seq);
+                });
+            }
         }
         Ok(())
     }

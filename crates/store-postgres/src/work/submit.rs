@@ -87,7 +87,9 @@ impl Work {
         }
         match self.base.holders.get(&digest) {
             Some(holder) => Ok(*holder),
-            None => self.missing(|needs| drop(needs.holders.insert(digest))),
+            None => self.missing(|needs| {
+                needs.holders.insert(digest);
+            }),
         }
     }
 
