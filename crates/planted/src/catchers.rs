@@ -130,7 +130,7 @@ pub const CATCHERS: &[(Bug, &[Test])] = &[
         &[engine("shutdown::waiting_tasks_go_back_at_once_while_others_still_run"), SIM],
     ),
     (Bug::LoseLateGrant, &[engine("shutdown::a_lease_that_is_granted_while_the_pool_stops_goes_back")]),
-    (Bug::IgnoreTimeout, &[engine("running::an_attempt_that_takes_too_long_is_cancelled_and_retried")]),
+    (Bug::IgnoreTimeout, &[engine("running::an_attempt_that_takes_too_long_is_cancelled_and_retried"), SIM]),
     (
         Bug::ShutdownCounts,
         &[worker("pool::runner::tests::a_shutdown_costs_no_attempt_but_keeps_what_got_done"), SIM],
