@@ -34,8 +34,8 @@ pub struct Cli {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Globals {
-    /// The database file [default: orchestrator.db]
-    #[arg(long, global = true, value_name = "PATH")]
+    /// The database: a file, or postgres://USER@HOST/DATABASE [default: orchestrator.db]
+    #[arg(long, global = true, value_name = "PATH|URL")]
     pub db: Option<String>,
     /// The configuration file [default: orchestrator.toml, where there is one]
     #[arg(long, global = true, value_name = "FILE", env = "ORCHESTRATOR_CONFIG")]
@@ -72,7 +72,7 @@ impl Globals {
 
     /// Settings given by these flags.
     pub fn flags(&self) -> Vec<Flag> {
-        self.db.iter().map(|path| Flag { key: "store.path", name: "--db", value: path.clone() }).collect()
+        self.db.iter().map(|path| Flag { key: "store.db", name: "--db", value: path.clone() }).collect()
     }
 }
 

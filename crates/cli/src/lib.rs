@@ -6,6 +6,7 @@ mod bench;
 mod cli;
 mod commands;
 mod config;
+mod database;
 mod error;
 mod exit;
 mod flow;

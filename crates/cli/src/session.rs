@@ -2,16 +2,17 @@
 
 use crate::cli::Globals;
 use crate::config::{self, Config, Flag, Loaded, Sources};
+use crate::database;
+pub use crate::database::Missing;
 use crate::error::{CliError, CliResult};
 use crate::exit::Exit;
 use crate::log;
 use crate::output::Output;
 use orchestrator_core::Millis;
 use orchestrator_engine::{Engine, EngineConfig};
-use orchestrator_store_sqlite::{Options, SqliteStore};
+use orchestrator_store::Store;
 use orchestrator_worker::Registry;
 use orchestrator_worker::builtin::{self, BuiltinConfig};
-use std::path::Path;
 use std::sync::Arc;
 
 /// A command at work.
@@ -20,15 +21,6 @@ pub struct Session {
     pub out: Output,
     /// The configuration in force.
     pub config: Config,
-}
-
-/// What to do where there is no database yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missing {
-    /// Make it.
-    Create,
-    /// Say so.
-    Fail,
 }
 
 impl Session {
@@ -46,15 +38,8 @@ impl Session {
     }
 
     /// Opens the store.
-    pub fn open(&self, missing: Missing) -> CliResult<Arc<SqliteStore>> {
-        let path = Path::new(&self.config.store.path);
-        if missing == Missing::Fail && !path.exists() {
-            return Err(CliError::new(Exit::NotFound, "not_found", "there is no database yet")
-                .at(path.display().to_string())
-                .hint("`orchestrator run FLOW`, `queue enqueue` or `queue import` makes it; --db PATH names another"));
-        }
-        let options = Options { busy_timeout: self.config.store.busy_timeout.into(), ..Options::default() };
-        Ok(SqliteStore::open(path, options)?)
+    pub async fn open(&self, missing: Missing) -> CliResult<Arc<dyn Store>> {
+        database::open(&self.config.store, missing).await
     }
 
     /// The largest payload, in bytes.
@@ -63,7 +48,7 @@ impl Session {
     }
 
     /// The engine on a store.
-    pub fn engine(&self, store: Arc<SqliteStore>) -> Engine {
+    pub fn engine(&self, store: Arc<dyn Store>) -> Engine {
         let config = EngineConfig {
             max_payload: self.max_payload(),
             poll_every: self.config.queue.poll,

@@ -18,7 +18,7 @@ const LOCK: &str = "orchestrator leader";
 /// Whether this process leads.
 pub struct Leader {
     leads: watch::Receiver<bool>,
-    _task: AbortOnDropHandle<()>,
+    task: AbortOnDropHandle<()>,
 }
 
 impl Leader {
@@ -26,7 +26,12 @@ impl Leader {
     pub fn start(connections: Connections) -> Self {
         let (tell, leads) = watch::channel(false);
         let task = tokio::spawn(stand(connections, tell));
-        Leader { leads, _task: AbortOnDropHandle::new(task) }
+        Leader { leads, task: AbortOnDropHandle::new(task) }
+    }
+
+    /// Leads no more: the session ends, and another process follows at once.
+    pub fn leave(&self) {
+        self.task.abort();
     }
 
     /// Whether this process leads now. Waits a moment where that is not settled yet.

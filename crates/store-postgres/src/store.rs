@@ -175,6 +175,12 @@ impl Catalog for PostgresStore {
         self.clock.now()
     }
 
+    async fn close(&self) {
+        self.leader.leave();
+        self.verbs.connections.close();
+        self.verbs.naming.0.close();
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.changes.clone()
     }

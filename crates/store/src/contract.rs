@@ -50,6 +50,10 @@ pub trait Catalog: Send + Sync + 'static {
     /// The store's clock.
     fn now(&self) -> Timestamp;
 
+    /// Ends what is under way, gives up what this process holds of the database, and refuses everything after
+    /// that. Work that was handed out stays handed out.
+    async fn close(&self);
+
     /// A number that rises when work may have become ready. A hint only: the next lease is the
     /// truth. Register before asking for a lease.
     fn changes(&self) -> watch::Receiver<u64>;

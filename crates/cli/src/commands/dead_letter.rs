@@ -98,7 +98,7 @@ pub struct ChangeArgs {
 /// Runs a `dead-letter` command.
 pub async fn run(command: DeadLetterCommand, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     let out = session.out;
     let result = match command {
         DeadLetterCommand::List(args) => list(out, &*store, &args).await,
@@ -106,7 +106,7 @@ pub async fn run(command: DeadLetterCommand, globals: &Globals) -> CliResult {
         DeadLetterCommand::Requeue(args) => change(out, &*store, &args, Verb::Requeue).await,
         DeadLetterCommand::Discard(args) => change(out, &*store, &args, Verb::Discard).await,
     };
-    store.close();
+    store.close().await;
     result
 }
 

@@ -8,7 +8,7 @@ use crate::output::columns;
 use crate::session::{Missing, Session};
 use clap::{Args, Subcommand};
 use orchestrator_core::{LimitKey, LimitRule, Rate};
-use orchestrator_store::{Catalog, LimitChange, LimitView, RuleOrigin, Store};
+use orchestrator_store::{LimitChange, LimitView, RuleOrigin};
 use serde_json::{Value, json};
 
 /// `limits ...`
@@ -76,7 +76,7 @@ pub async fn run(command: LimitsCommand, globals: &Globals) -> CliResult {
 }
 
 async fn list(session: &Session) -> CliResult {
-    let views = session.open(Missing::Fail)?.limits().await?;
+    let views = session.open(Missing::Fail).await?.limits().await?;
     if session.out.is_table() {
         let rows = views.iter().map(|view| {
             vec![
@@ -99,7 +99,7 @@ async fn set(session: &Session, args: SetArgs) -> CliResult {
     if args.concurrency.is_none() && args.rate.is_none() {
         return Err(CliError::usage("nothing to set").hint("give --concurrency N, --rate R, or both"));
     }
-    let store = session.open(Missing::Create)?;
+    let store = session.open(Missing::Create).await?;
     let views = store.limits().await?;
     let now = applies(&views, &args.key);
     let rule = LimitRule {
@@ -117,7 +117,7 @@ async fn set(session: &Session, args: SetArgs) -> CliResult {
 }
 
 async fn clear(session: &Session, args: ClearArgs) -> CliResult {
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     let had_rule = store.limits().await?.iter().any(|view| view.key == args.key && view.origin.is_some());
     if !had_rule {
         return Err(CliError::new(

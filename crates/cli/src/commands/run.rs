@@ -16,8 +16,8 @@ use crate::workers;
 use clap::Args;
 use orchestrator_core::{JobState, Millis, NewJob, TaskState, human};
 use orchestrator_engine::{Engine, Waited};
-use orchestrator_store::{Catalog, FlowChanged, JobView, Submitted};
-use orchestrator_store_sqlite::SqliteStore;
+use orchestrator_store::Store;
+use orchestrator_store::{FlowChanged, JobView, Submitted};
 use orchestrator_worker::{Pool, PoolConfig, Registry, handler_fn};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ pub async fn run(args: RunArgs, globals: &Globals) -> CliResult {
     let terms = Terms { patience: args.wait_timeout, lease_ttl: args.lease_ttl };
     let ended = work_on(&session, &store, &job, terms, &mut live).await;
     live.finish();
-    store.close();
+    store.close().await;
     match ended? {
         End::Job(job) => report(session.out, &job),
         End::Patience(job) => Err(CliError::new(
@@ -117,14 +117,14 @@ async fn start(
     live: &Live,
     flow: &str,
     args: &SubmitArgs,
-) -> CliResult<(Arc<SqliteStore>, JobView)> {
+) -> CliResult<(Arc<dyn Store>, JobView)> {
     // A file that is wrong must not leave an empty database behind.
     let from_file = source::means_file(flow);
     let loaded = if from_file { Some(source::find(flow, None).await?) } else { None };
     if let Some(flow) = &loaded {
         flow.misfits(&session.registry()).refuse()?;
     }
-    let store = session.open(if from_file { Missing::Create } else { Missing::Fail })?;
+    let store = session.open(if from_file { Missing::Create } else { Missing::Fail }).await?;
     let flow = match loaded {
         Some(flow) => flow,
         None => {
@@ -161,8 +161,8 @@ async fn start(
 }
 
 /// Takes an existing job up.
-async fn resume(session: &Session, live: &mut Live, text: &str) -> CliResult<(Arc<SqliteStore>, JobView)> {
-    let store = session.open(Missing::Fail)?;
+async fn resume(session: &Session, live: &mut Live, text: &str) -> CliResult<(Arc<dyn Store>, JobView)> {
+    let store = session.open(Missing::Fail).await?;
     let job = find::job(&*store, text).await?;
     let registry = session.registry();
     let unknown: Vec<_> = job
@@ -195,7 +195,7 @@ async fn resume(session: &Session, live: &mut Live, text: &str) -> CliResult<(Ar
 /// Works on a job until it has ended, with workers for what it needs and nothing else.
 pub async fn work_on(
     session: &Session,
-    store: &Arc<SqliteStore>,
+    store: &Arc<dyn Store>,
     job: &JobView,
     terms: Terms,
     live: &mut Live,

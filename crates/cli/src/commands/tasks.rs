@@ -52,12 +52,12 @@ pub struct ShowArgs {
 /// Runs a `tasks` command.
 pub async fn run(command: TasksCommand, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     let result = match command {
         TasksCommand::List(args) => list(session.out, &*store, &args).await,
         TasksCommand::Show(args) => show(session.out, &*store, &args).await,
     };
-    store.close();
+    store.close().await;
     result
 }
 

@@ -46,10 +46,16 @@ pub struct Config {
 /// `[store]`
 #[derive(Clone, Debug, Default)]
 pub struct StoreConfig {
-    /// The database file.
-    pub path: String,
-    /// The longest wait for another writer.
+    /// The database file, or the URL of a PostgreSQL database.
+    pub db: String,
+    /// The longest wait for another writer of a file.
     pub busy_timeout: Millis,
+    /// The file that holds the password of a PostgreSQL database, if its URL does not.
+    pub password_file: String,
+    /// After so long a PostgreSQL database gives a statement up.
+    pub statement_timeout: Millis,
+    /// Connections for writing to a PostgreSQL database.
+    pub connections: u32,
 }
 
 /// `[queue]`

@@ -74,20 +74,47 @@ fn put<T: Display>(slot: &mut T, value: Result<T, String>) -> Result<String, Str
 /// Every setting, in the order of the default file.
 pub static SETTINGS: &[Setting] = &[
     Setting {
-        key: "store.path",
-        env: &["ORCHESTRATOR_DB"],
+        key: "store.db",
+        env: &["ORCHESTRATOR_DB", "ORCHESTRATOR_DATABASE_URL"],
         default: "orchestrator.db",
         kind: Kind::Text,
-        doc: "The database file; made when the first job comes in.",
-        set: |c, t| put(&mut c.store.path, text(t)),
+        doc: "The database: a file, made when the first job comes in, or postgres://USER@HOST/DATABASE.",
+        set: |c, t| {
+            c.store.db = text(t)?;
+            Ok(crate::database::shown(&c.store.db))
+        },
     },
     Setting {
         key: "store.busy_timeout",
         env: &["ORCHESTRATOR_BUSY_TIMEOUT"],
         default: "10s",
         kind: Kind::Span,
-        doc: "How long to wait while another process writes to the database.",
+        doc: "How long to wait while another process writes to the database file.",
         set: |c, t| put(&mut c.store.busy_timeout, span(t)),
+    },
+    Setting {
+        key: "store.password_file",
+        env: &["ORCHESTRATOR_PASSWORD_FILE"],
+        default: "",
+        kind: Kind::Text,
+        doc: "PostgreSQL: a file with the password, where neither the URL nor PGPASSWORD has it.",
+        set: |c, t| put(&mut c.store.password_file, Ok(t.to_owned())),
+    },
+    Setting {
+        key: "store.statement_timeout",
+        env: &["ORCHESTRATOR_STATEMENT_TIMEOUT"],
+        default: "30s",
+        kind: Kind::Span,
+        doc: "PostgreSQL: after so long a statement is given up.",
+        set: |c, t| put(&mut c.store.statement_timeout, span(t)),
+    },
+    Setting {
+        key: "store.connections",
+        env: &["ORCHESTRATOR_CONNECTIONS"],
+        default: "8",
+        kind: Kind::Number,
+        doc: "PostgreSQL: how many connections of a process write at once; about half as many read.",
+        set: |c, t| put(&mut c.store.connections, number(t, 2..=500)),
     },
     Setting {
         key: "queue.max_workers",

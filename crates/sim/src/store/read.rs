@@ -23,6 +23,8 @@ impl Catalog for SimStore {
         self.world.now()
     }
 
+    async fn close(&self) {}
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.bell.subscribe()
     }

@@ -17,6 +17,10 @@ impl Catalog for SqliteStore {
         self.clock.now()
     }
 
+    async fn close(&self) {
+        SqliteStore::close(self);
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.changes.clone()
     }

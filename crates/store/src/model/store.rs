@@ -92,6 +92,8 @@ impl Catalog for ModelStore {
         self.clock.now()
     }
 
+    async fn close(&self) {}
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

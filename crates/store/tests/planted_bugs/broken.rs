@@ -240,6 +240,10 @@ impl Catalog for Broken {
         self.inner.now()
     }
 
+    async fn close(&self) {
+        self.inner.close().await;
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changes()
     }

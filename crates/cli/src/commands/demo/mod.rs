@@ -19,8 +19,8 @@ use orchestrator_core::spec::DEFAULT_QUEUE;
 use orchestrator_core::{Json, LimitRule, Millis, NewJob};
 use orchestrator_engine::Engine;
 use orchestrator_flowfile::{FlowFile, Format};
+use orchestrator_store::Store;
 use orchestrator_store::Submitted;
-use orchestrator_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -54,13 +54,13 @@ pub async fn run(args: DemoArgs, globals: &Globals) -> CliResult {
     std::fs::create_dir_all(&dir).map_err(|error| CliError::io(&dir, &error))?;
     let db = dir.join("orchestrator.db");
     let session = session(globals, &db)?;
-    let store = session.open(Missing::Create)?;
+    let store = session.open(Missing::Create).await?;
     let result = show(&session, &store, &dir, &db, args.keep.is_some()).await;
-    store.close();
+    store.close().await;
     result
 }
 
-async fn show(session: &Session, store: &Arc<SqliteStore>, dir: &Path, db: &Path, kept: bool) -> CliResult {
+async fn show(session: &Session, store: &Arc<dyn Store>, dir: &Path, db: &Path, kept: bool) -> CliResult {
     let out = session.out;
     if run_flow(session, store, dir).await? == Exit::Interrupted {
         return Ok(Exit::Interrupted);
@@ -82,7 +82,7 @@ async fn show(session: &Session, store: &Arc<SqliteStore>, dir: &Path, db: &Path
 }
 
 /// Runs the flow with the live view.
-async fn run_flow(session: &Session, store: &Arc<SqliteStore>, dir: &Path) -> CliResult {
+async fn run_flow(session: &Session, store: &Arc<dyn Store>, dir: &Path) -> CliResult {
     let file = FlowFile::from_text("flow.yaml", FLOW, Format::Yaml);
     let plan = Arc::new(file.and_then(|file| file.plan()).map_err(|report| refused(&report))?);
     apply(&**store, &plan).await?;
@@ -111,7 +111,7 @@ fn session(globals: &Globals, db: &Path) -> CliResult<Session> {
     ];
     let mut flags: Vec<_> =
         quick.into_iter().map(|(key, value)| Flag { key, name: "demo", value: value.to_owned() }).collect();
-    flags.push(Flag { key: "store.path", name: "demo", value: db.display().to_string() });
+    flags.push(Flag { key: "store.db", name: "demo", value: db.display().to_string() });
     let globals = Globals { db: None, ..globals.clone() };
     let session = Session::start(&globals, flags)?;
     let mut config = session.config.clone();

@@ -7,7 +7,7 @@ use crate::flow::source::{self, Flow};
 use crate::output::Paint;
 use crate::session::{Missing, Session};
 use clap::Args;
-use orchestrator_store::{FlowChange, FlowChanged, Store};
+use orchestrator_store::{FlowChange, FlowChanged};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -37,10 +37,10 @@ pub async fn run(args: &ApplyArgs, globals: &Globals) -> CliResult {
             out.note(format!("{} {warning}", out.paint_err(Paint::Yellow, "warning:")));
         }
     }
-    let store = session.open(Missing::Create)?;
+    let store = session.open(Missing::Create).await?;
     let changes = flows.iter().map(|flow| FlowChange::Apply(flow.plan.clone())).collect();
     let answers = store.change_flows(changes).await?;
-    store.close();
+    store.close().await;
     let mut documents = vec![];
     for (flow, answer) in flows.iter().zip(answers) {
         let (version, result) = match answer {

@@ -35,9 +35,9 @@ pub async fn run(args: &GraphArgs, globals: &Globals) -> CliResult {
     let flow = if source::means_file(&args.flow) {
         source::find(&args.flow, None).await?
     } else {
-        let store = session.open(Missing::Fail)?;
+        let store = session.open(Missing::Fail).await?;
         let flow = source::find(&args.flow, Some(&*store as &dyn Catalog)).await;
-        store.close();
+        store.close().await;
         flow?
     };
     let out = session.out;

@@ -6,7 +6,6 @@ use crate::exit::Exit;
 use crate::output::{age, columns, cut};
 use crate::session::{Missing, Session};
 use clap::Args;
-use orchestrator_store::Catalog;
 
 /// Arguments of `flows list`.
 #[derive(Debug, Args)]
@@ -18,9 +17,9 @@ pub struct ListArgs {}
 /// Lists the flows.
 pub async fn run(_: &ListArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     let (views, now) = (store.flows(None).await?, store.now());
-    store.close();
+    store.close().await;
     if !session.out.is_table() {
         session.out.json_list(&views)?;
         return Ok(Exit::Ok);

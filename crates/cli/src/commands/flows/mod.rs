@@ -11,7 +11,7 @@ use crate::error::{CliError, CliResult};
 use crate::exit::Exit;
 use crate::session::{Missing, Session};
 use clap::{Args, Subcommand};
-use orchestrator_store::{FlowChange, FlowChanged, Store};
+use orchestrator_store::{FlowChange, FlowChanged};
 use serde_json::json;
 
 /// `flows ...`
@@ -64,9 +64,9 @@ pub async fn run(command: FlowsCommand, globals: &Globals) -> CliResult {
 
 async fn delete(args: &DeleteArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     let answers = store.change_flows(vec![FlowChange::Retire(args.name.as_str().into())]).await?;
-    store.close();
+    store.close().await;
     if answers.first() != Some(&FlowChanged::Retired) {
         return Err(CliError::new(Exit::NotFound, "not_found", format!("there is no flow {:?}", args.name))
             .hint("`orchestrator flows list` shows what there is"));

@@ -9,7 +9,7 @@ use crate::jobs::shown;
 use crate::output::{Paint, columns};
 use crate::session::{Missing, Session};
 use clap::Args;
-use orchestrator_store::{Catalog, FlowView};
+use orchestrator_store::FlowView;
 
 /// Arguments of `flows show`.
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub struct ShowArgs {
 /// Shows a flow.
 pub async fn run(args: &ShowArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     let out = session.out;
     if args.versions {
         let name = args.name.split('@').next().unwrap_or(&args.name);
@@ -35,7 +35,7 @@ pub async fn run(args: &ShowArgs, globals: &Globals) -> CliResult {
         if views.is_empty() {
             registered(name, Some(&*store)).await?;
         }
-        store.close();
+        store.close().await;
         if out.is_table() {
             out.data(&version_table(&views))?;
         } else {
@@ -44,7 +44,7 @@ pub async fn run(args: &ShowArgs, globals: &Globals) -> CliResult {
         return Ok(Exit::Ok);
     }
     let view = registered(&args.name, Some(&*store)).await?;
-    store.close();
+    store.close().await;
     if !out.is_table() {
         out.json(&view)?;
         return Ok(Exit::Ok);

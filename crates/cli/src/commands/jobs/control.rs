@@ -9,7 +9,7 @@ use crate::output::Output;
 use crate::session::{Missing, Session};
 use clap::Args;
 use orchestrator_core::JobId;
-use orchestrator_store::{Catalog, Command, Controlled, Store};
+use orchestrator_store::{Command, Controlled};
 use serde_json::{Value, json};
 
 /// Arguments of the commands that take jobs.
@@ -64,21 +64,21 @@ impl Verb {
 /// Asks one thing of jobs.
 pub async fn run(verb: Verb, args: &IdsArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     // All are found before anything changes.
     let mut ids = vec![];
     for text in &args.jobs {
         ids.push(find::id(&*store, text).await?);
     }
     let answers = store.control(ids.iter().map(|id| verb.command(*id)).collect()).await?;
-    store.close();
+    store.close().await;
     tell(session.out, ids.into_iter().zip(answers).collect())
 }
 
 /// Takes a job up again.
 pub async fn recover(args: &RecoverArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     let job = find::job(&*store, &args.job).await?;
     if let Some(from) = &args.from {
         // Names what there is, where it is misspelt.
@@ -97,7 +97,7 @@ pub async fn recover(args: &RecoverArgs, globals: &Globals) -> CliResult {
             job.id
         ));
     }
-    store.close();
+    store.close().await;
     result
 }
 

@@ -51,7 +51,7 @@ pub async fn run(args: CreateArgs, globals: &Globals) -> CliResult {
     let out = session.out;
     let (store, job) = match (&args.handler, &args.flow) {
         (Some(handler), _) => {
-            let store = session.open(Missing::Create)?;
+            let store = session.open(Missing::Create).await?;
             let job = of_handler(&session, handler, &args, &*store).await?;
             (store, job)
         }
@@ -78,16 +78,13 @@ pub async fn run(args: CreateArgs, globals: &Globals) -> CliResult {
             report(out, &job)
         }
     };
-    store.close();
+    store.close().await;
     exit
 }
 
-async fn of_flow(
-    session: &Session,
-    text: &str,
-) -> CliResult<(Arc<orchestrator_store_sqlite::SqliteStore>, NewJob)> {
+async fn of_flow(session: &Session, text: &str) -> CliResult<(Arc<dyn Store>, NewJob)> {
     let loaded = if source::means_file(text) { Some(source::find(text, None).await?) } else { None };
-    let store = session.open(if loaded.is_some() { Missing::Create } else { Missing::Fail })?;
+    let store = session.open(if loaded.is_some() { Missing::Create } else { Missing::Fail }).await?;
     let flow = match loaded {
         Some(flow) => {
             apply(&*store as &dyn Store, &flow.plan).await?;

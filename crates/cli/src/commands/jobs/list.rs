@@ -78,15 +78,15 @@ impl ListArgs {
 /// Lists the jobs.
 pub async fn run(args: &ListArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     if args.full {
         let result = export(session.out, &*store, &args.filter(), args.limit as usize).await;
-        store.close();
+        store.close().await;
         return result;
     }
     let jobs = take(&*store, &args.filter(), args.limit as usize).await?;
     let now = store.now();
-    store.close();
+    store.close().await;
     let out = session.out;
     if out.is_table() {
         out.data(&table(out, &jobs, now))?;

@@ -23,11 +23,11 @@ pub struct ProgressArgs {
 /// Tells how far a job is.
 pub async fn run(args: &ProgressArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     let job = find::job(&*store, &args.job).await?;
     let engine = session.engine(store.clone());
     show(session.out, &engine, &job).await?;
-    store.close();
+    store.close().await;
     Ok(Exit::Ok)
 }
 

@@ -44,7 +44,7 @@ pub struct RerunArgs {
 pub async fn run(args: &RerunArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
     let out = session.out;
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     let old = find::job(&*store, &args.job).await?;
     let input = match args.edit {
         true => edit(&old.payload)?,
@@ -66,7 +66,7 @@ pub async fn run(args: &RerunArgs, globals: &Globals) -> CliResult {
         }
         None => out.json(&json!({ "result": "created", "job": id, "previous": old.id })).map(|()| Exit::Ok),
     };
-    store.close();
+    store.close().await;
     exit
 }
 

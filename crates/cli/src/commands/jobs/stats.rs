@@ -68,10 +68,10 @@ struct Stats {
 /// Counts the jobs.
 pub async fn run(args: &StatsArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     let oldest = args.since.map(|span| store.now() - span);
     let stats = gather(&*store, oldest, args.limit).await?;
-    store.close();
+    store.close().await;
     let out = session.out;
     if !out.is_table() {
         out.json(&stats)?;

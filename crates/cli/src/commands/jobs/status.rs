@@ -34,7 +34,7 @@ pub struct StatusArgs {
 /// Shows a job.
 pub async fn run(args: &StatusArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     let job = find::job(&*store, &args.job).await?;
     let out = session.out;
     if args.progress {
@@ -47,7 +47,7 @@ pub async fn run(args: &StatusArgs, globals: &Globals) -> CliResult {
     } else {
         out.json(&job)?;
     }
-    store.close();
+    store.close().await;
     Ok(Exit::Ok)
 }
 

@@ -44,9 +44,9 @@ struct Stuck {
 /// Lists the jobs.
 pub async fn run(args: &StuckArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     let stuck = gather(&*store, args).await?;
-    store.close();
+    store.close().await;
     let out = session.out;
     if !out.is_table() {
         let documents = stuck.iter().map(|stuck| {

@@ -33,11 +33,11 @@ pub struct WatchArgs {
 /// Watches a job to its end.
 pub async fn run(args: &WatchArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     let id = find::id(&*store, &args.job).await?;
     let engine = session.engine(store.clone());
     let job = wait(session.out, &engine, id, args.timeout).await?;
-    store.close();
+    store.close().await;
     report(session.out, &job)
 }
 

@@ -10,7 +10,7 @@ use crate::signals::Signals;
 use clap::Args;
 use orchestrator_core::{FieldError, JobId, JobState, Json, Millis, Priority, human};
 use orchestrator_engine::{Engine, SubmitError, WaitError, Waited};
-use orchestrator_store::{Catalog, JobView, Submitted};
+use orchestrator_store::{JobView, Submitted};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -82,7 +82,7 @@ pub async fn run(args: EnqueueArgs, globals: &Globals) -> CliResult {
     let mut intake = Intake::new(session.config.clone(), session.registry(), args.allow_unknown_handler);
     let (delay, wait) = (args.delay, args.wait);
     let mut job = intake.job(args.fields(intake.max_line())?).map_err(|problems| refused(&problems))?;
-    let store = session.open(Missing::Create)?;
+    let store = session.open(Missing::Create).await?;
     if let Some(delay) = delay {
         job = job.run_at(store.now() + delay);
     }
@@ -115,7 +115,7 @@ pub async fn run(args: EnqueueArgs, globals: &Globals) -> CliResult {
             tell_end(session.out, answer, &job)?
         }
     };
-    store.close();
+    store.close().await;
     Ok(exit)
 }
 

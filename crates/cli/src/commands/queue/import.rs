@@ -93,7 +93,7 @@ pub async fn run(args: ImportArgs, globals: &Globals) -> CliResult {
     let started = Instant::now();
     let session = Session::start(globals, vec![])?;
     let (input, wait, size) = open(&args.file)?;
-    let store = match session.open(if args.dry_run { Missing::Fail } else { Missing::Create }) {
+    let store = match session.open(if args.dry_run { Missing::Fail } else { Missing::Create }).await {
         Err(error) if args.dry_run && error.exit == Exit::NotFound => None,
         store => Some(store?),
     };
@@ -109,7 +109,7 @@ pub async fn run(args: ImportArgs, globals: &Globals) -> CliResult {
     let chunks = read_in_background(Lines::new(input, intake).wait(wait));
     let result = import.take_all(chunks, engine.filter(|_| !args.dry_run), &args.file).await;
     if let Some(store) = store {
-        store.close();
+        store.close().await;
     }
     import.bar.finish_and_clear();
     import.summary.rejects = import.rejects.finish()?;

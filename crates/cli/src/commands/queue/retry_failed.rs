@@ -7,7 +7,7 @@ use crate::output::{columns, count};
 use crate::session::{Missing, Session};
 use clap::Args;
 use orchestrator_core::DeadReason;
-use orchestrator_store::{Catalog, Command, Controlled, DeadLetter, LineFilter, Store};
+use orchestrator_store::{Command, Controlled, DeadLetter, LineFilter, Store};
 use serde_json::json;
 
 /// Dead letters are read and retried in pages of this length.
@@ -60,7 +60,7 @@ impl Tally {
 /// Retries what the arguments choose.
 pub async fn run(args: RetryFailedArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     let filter = LineFilter {
         queue: args.queue.as_deref().map(Into::into),
         handler: args.handler.as_deref().map(Into::into),
@@ -86,7 +86,7 @@ pub async fn run(args: RetryFailedArgs, globals: &Globals) -> CliResult {
             break;
         }
     }
-    store.close();
+    store.close().await;
     tell(&session, &args, &tally)
 }
 

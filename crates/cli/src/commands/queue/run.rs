@@ -83,13 +83,13 @@ fn failed_text(failed: u64) -> String {
 /// Runs jobs.
 pub async fn run(args: RunArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, args.flags())?;
-    let store = session.open(Missing::Create)?;
+    let store = session.open(Missing::Create).await?;
     let mut queues = args.queue.clone();
     queues.sort();
     queues.dedup();
     let plan = Plan { queues: queues.iter().map(|name| name.as_str().into()).collect(), drain: args.drain };
     let served = serve(&session, store.clone(), plan).await;
-    store.close();
+    store.close().await;
     let (report, ended) = served?;
     report.tell(session.out)?;
     match ended {

@@ -9,7 +9,7 @@ use crate::session::Session;
 use crate::signals::{Signal, Signals};
 use crate::workers;
 use orchestrator_store::LineStats;
-use orchestrator_store_sqlite::SqliteStore;
+use orchestrator_store::Store;
 use orchestrator_worker::{Pool, PoolConfig, Registry};
 use std::sync::Arc;
 use std::time::Instant;
@@ -45,7 +45,7 @@ impl Lines {
 }
 
 /// Runs jobs to the end of the plan.
-pub async fn serve(session: &Session, store: Arc<SqliteStore>, plan: Plan) -> CliResult<(Report, Ended)> {
+pub async fn serve(session: &Session, store: Arc<dyn Store>, plan: Plan) -> CliResult<(Report, Ended)> {
     let mut signals = Signals::listen()?;
     let registry = session.registry();
     workers::write_limits(session, &*store).await?;

@@ -7,7 +7,7 @@ use crate::output::{Paint, age, columns, count};
 use crate::session::{Missing, Session};
 use clap::Args;
 use orchestrator_core::{Millis, Timestamp, human};
-use orchestrator_store::{Catalog, LineStats, Stats};
+use orchestrator_store::{LineStats, Stats};
 use serde::Serialize;
 use std::io::IsTerminal;
 
@@ -88,7 +88,7 @@ impl Counts {
 /// Shows the counts.
 pub async fn run(args: StatsArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
-    let store = session.open(Missing::Fail)?;
+    let store = session.open(Missing::Fail).await?;
     let redraw = args.watch && session.out.is_table() && std::io::stdout().is_terminal();
     loop {
         let (stats, now) = (store.stats().await?, store.now());
@@ -98,7 +98,7 @@ pub async fn run(args: StatsArgs, globals: &Globals) -> CliResult {
         }
         show(&session, &stats, now, &args)?;
         if !args.watch {
-            store.close();
+            store.close().await;
             return Ok(Exit::Ok);
         }
         tokio::time::sleep(args.interval.into()).await;
