@@ -1,14 +1,13 @@
 //! A store under load: the parts that the scenarios are made of.
 
+use super::place::Place;
 use crate::error::{CliError, CliResult};
 use crate::exit::Exit;
 use orchestrator_core::{NewJob, WorkerId};
 use orchestrator_engine::{Engine, EngineConfig, Waited};
 use orchestrator_store::{Settled, Submitted};
-use orchestrator_store_sqlite::{Options, SqliteStore};
 use orchestrator_worker::Registry;
 use orchestrator_worker::pool::{Pool, PoolConfig};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -34,9 +33,9 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Opens a file.
-    pub fn open(path: &Path, handlers: Registry, make: MakeJob) -> CliResult<Bench> {
-        let store = SqliteStore::open(path, Options::default()).map_err(failed)?;
+    /// Opens a new store.
+    pub async fn open(place: &Place, name: &str, handlers: Registry, make: MakeJob) -> CliResult<Bench> {
+        let store = place.store(name).await?;
         let engine = Engine::new(store, EngineConfig::default());
         Ok(Bench { engine, handlers, make, next: AtomicU64::new(0) })
     }

@@ -5,15 +5,17 @@
 
 mod flows;
 mod load;
+mod place;
 mod queue;
 mod raw;
 mod report;
 mod scenarios;
 
 use crate::cli::Globals;
-use crate::error::{CliError, CliResult};
+use crate::error::CliResult;
 use crate::exit::Exit;
 use clap::{Args, Subcommand, ValueEnum};
+use place::Place;
 use report::Report;
 use std::path::PathBuf;
 
@@ -31,7 +33,8 @@ pub enum BenchCommand {
     /// Submit, lease, run and settle for real, beside the bare database
     #[command(before_help = "Examples:
   orchestrator bench queue
-  orchestrator bench queue --keys random --history 5000000 --json")]
+  orchestrator bench queue --keys random --history 5000000 --json
+  orchestrator bench queue --db postgres://me@localhost/bench --soak 300 --hosts 1000")]
     Queue(QueueArgs),
     /// Run jobs of many tasks for real: chains, diamonds and fan-outs
     #[command(before_help = "Examples:
@@ -68,7 +71,7 @@ pub struct SendArgs {
     /// Jobs per submit
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub batch: u64,
-    /// A directory on the disk to measure; the files in it are removed again
+    /// A directory on the disk to measure, where --db is no URL; the files in it are removed again
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub dir: PathBuf,
 }
@@ -93,9 +96,22 @@ pub struct QueueArgs {
     /// Also measure after this many jobs have ended in the file
     #[arg(long, value_name = "JOBS")]
     pub history: Option<u64>,
+    /// Also measure cycles over and over for so long, beside the bare database run as long
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub soak: Option<u64>,
+    /// Also measure with two limit keys per job, over so many hosts, beside jobs without
+    #[arg(long, value_name = "HOSTS", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub hosts: Option<u64>,
+    /// Also measure cycles for so long while a transaction is held open elsewhere in the database, beside
+    /// cycles for so long without (PostgreSQL only)
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub held_open: Option<u64>,
     /// Leave the bare database out
     #[arg(long)]
     pub no_raw: bool,
+    /// Leave the cycle, the callers and the idle jobs out: only what is asked for with the flags above
+    #[arg(long)]
+    pub only_extra: bool,
 }
 
 /// What idempotency keys a load has.
@@ -160,25 +176,21 @@ pub async fn run(args: BenchArgs, globals: &Globals) -> CliResult {
     let mut report = Report::new();
     match args.command {
         BenchCommand::Queue(args) => {
-            let dir = scratch(&args.load.send)?;
-            scenarios::run(&args, dir.path(), &out, &mut report).await?;
+            let place = Place::new(globals, &args.load.send)?;
+            let done = scenarios::run(&args, &place, &out, &mut report).await;
+            place.clean().await.and(done)?;
         }
         BenchCommand::Flows(args) => {
-            let dir = scratch(&args.send)?;
-            flows::run(&args, dir.path(), &out, &mut report).await?;
+            let place = Place::new(globals, &args.send)?;
+            let done = flows::run(&args, &place, &out, &mut report).await;
+            place.clean().await.and(done)?;
         }
         BenchCommand::Raw(load) => {
-            let dir = scratch(&load.send)?;
-            raw::run(&load, dir.path(), &out, &mut report).await?;
+            let place = Place::new(globals, &load.send)?;
+            let done = raw::run(&load, &place, &out, &mut report).await;
+            place.clean().await.and(done)?;
         }
     }
     report.show(&out)?;
     Ok(Exit::Ok)
-}
-
-fn scratch(send: &SendArgs) -> CliResult<tempfile::TempDir> {
-    tempfile::Builder::new().prefix(".orchestrator-bench-").tempdir_in(&send.dir).map_err(|error| {
-        CliError::new(Exit::Error, "io", format!("cannot write to {}: {error}", send.dir.display()))
-            .hint("name a directory on the disk to measure with --dir")
-    })
 }

@@ -1,6 +1,7 @@
 //! What `bench queue` measures, one scenario after the other.
 
 use super::load::{Bench, failed};
+use super::place::Place;
 use super::queue;
 use super::raw;
 use super::report::Report;
@@ -9,9 +10,8 @@ use crate::error::CliResult;
 use crate::output::Output;
 use orchestrator_core::{LimitKey, LimitRule, Limits, Millis, NewJob, Outcome, WorkerId};
 use orchestrator_store::{LeaseAsk, LimitChange, RuleOrigin, Settlement};
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How many jobs are sent alone to measure the latency at idle.
 const ALONE: u32 = 1000;
@@ -19,43 +19,138 @@ const ALONE: u32 = 1000;
 const FULL_KEY: &str = "host:full.example";
 
 /// Runs what was asked for.
-pub async fn run(args: &QueueArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
-    let raw_whole =
-        if args.no_raw { None } else { Some(raw::cycle(args.load.jobs, &args.load.send, dir, out, report)?) };
-    let whole = cycle(args, &dir.join("cycle.db"), out, "queue", report).await?;
+pub async fn run(args: &QueueArgs, place: &Place, out: &Output, report: &mut Report) -> CliResult<()> {
+    if !args.only_extra {
+        basics(args, place, out, report).await?;
+    }
+    if let Some(jobs) = args.queued {
+        queued(args, jobs, place, out, report).await?;
+    }
+    if let Some(jobs) = args.parked {
+        parked(args, jobs, place, out, report).await?;
+    }
+    if let Some(hosts) = args.hosts {
+        limited(args, hosts, place, out, report).await?;
+    }
+    if let Some(jobs) = args.history {
+        history(args, jobs, place, out, report).await?;
+    }
+    if let Some(seconds) = args.soak {
+        soak(args, Duration::from_secs(seconds), place, out, report).await?;
+    }
+    if let Some(seconds) = args.held_open {
+        held_open(args, Duration::from_secs(seconds), place, out, report).await?;
+    }
+    Ok(())
+}
+
+/// The cycle, many callers and single jobs.
+async fn basics(args: &QueueArgs, place: &Place, out: &Output, report: &mut Report) -> CliResult<()> {
+    let (jobs, send) = (args.load.jobs, &args.load.send);
+    let raw_whole = if args.no_raw { None } else { Some(raw::cycle(jobs, send, place, out, report).await?) };
+    let whole = cycle(args, place, "cycle", out, "queue", report).await?;
     if let Some(raw) = raw_whole {
         report.ratio("queue whole / raw whole", whole, raw);
     }
     report.memory("memory after the cycle");
-    let raw_calls = if args.no_raw { None } else { Some(raw::inserts(&args.load, dir, out, report).await?) };
-    let calls = calls(args, dir, out, report).await?;
+    let raw_calls =
+        if args.no_raw { None } else { Some(raw::inserts(&args.load, place, out, report).await?) };
+    let calls = calls(args, place, out, report).await?;
     if let Some(raw) = raw_calls {
         report.ratio("callers / raw callers", calls, raw);
     }
-    idle(args, dir, out, report).await?;
-    if let Some(jobs) = args.queued {
-        queued(args, jobs, dir, out, report).await?;
-    }
-    if let Some(jobs) = args.parked {
-        parked(args, jobs, dir, out, report).await?;
-    }
-    if let Some(jobs) = args.history {
-        history(args, jobs, dir, out, report).await?;
-    }
-    Ok(())
+    idle(args, place, out, report).await
 }
 
 /// Submit everything, then run everything. Answers with jobs per second over both.
 async fn cycle(
     args: &QueueArgs,
-    path: &Path,
+    place: &Place,
+    store: &str,
     out: &Output,
     name: &str,
     report: &mut Report,
 ) -> CliResult<f64> {
     out.note(format!("{name}: {} jobs through {} workers ...", args.load.jobs, args.workers));
-    let bench = queue::open(path, args.load.send.payload, args.keys)?;
+    let bench = queue::open(place, store, args.load.send.payload, args.keys).await?;
     run_cycle(&bench, args, name, report).await
+}
+
+/// Cycles over and over in one store, beside the bare database.
+async fn soak(
+    args: &QueueArgs,
+    time: Duration,
+    place: &Place,
+    out: &Output,
+    report: &mut Report,
+) -> CliResult<()> {
+    let raw = if args.no_raw { None } else { Some(raw::soak(&args.load, time, place, out, report).await?) };
+    let rate = cycles(args, time, place, "soak", out, report).await?;
+    if let Some(raw) = raw {
+        report.ratio("soak / raw soak", rate, raw);
+    }
+    Ok(())
+}
+
+/// Cycles over and over while somebody keeps a transaction open, beside as many without.
+async fn held_open(
+    args: &QueueArgs,
+    time: Duration,
+    place: &Place,
+    out: &Output,
+    report: &mut Report,
+) -> CliResult<()> {
+    let base = cycles(args, time, place, "nothing held", out, report).await?;
+    let Some(held) = place.hold_open().await? else {
+        out.note("a file has no transactions that are held open by others: nothing to measure");
+        return Ok(());
+    };
+    let rate = cycles(args, time, place, "transaction held open", out, report).await?;
+    drop(held);
+    report.ratio("held open / nothing held", rate, base);
+    Ok(())
+}
+
+/// Submits everything and runs everything, again and again for so long. Answers with jobs per second.
+async fn cycles(
+    args: &QueueArgs,
+    time: Duration,
+    place: &Place,
+    name: &str,
+    out: &Output,
+    report: &mut Report,
+) -> CliResult<f64> {
+    out.note(format!("{name}: the cycle over and over for {} s ...", time.as_secs()));
+    let bench = queue::open(place, &name.replace(' ', "-"), args.load.send.payload, args.keys).await?;
+    let start = Instant::now();
+    let mut jobs = 0;
+    while start.elapsed() < time {
+        bench.submit(args.load.jobs, args.load.send.batch, |job| job).await?;
+        bench.process(args.load.jobs, args.workers).await?;
+        jobs += args.load.jobs;
+    }
+    Ok(report.rate(format!("{name}, {} s", time.as_secs()), jobs, start.elapsed()))
+}
+
+/// The same load without and with two limit keys per job: one of many hosts, and one of ten resolvers.
+async fn limited(
+    args: &QueueArgs,
+    hosts: u64,
+    place: &Place,
+    out: &Output,
+    report: &mut Report,
+) -> CliResult<()> {
+    let keyless = cycle(args, place, "keyless", out, "without keys", report).await?;
+    out.note(format!("queue: two limit keys per job over {hosts} hosts ..."));
+    let bench = queue::open_limited(place, "limited", args.load.send.payload, hosts).await?;
+    for (key, cap) in [("host:*", 4), ("resolver:*", 1000)] {
+        let key: LimitKey = key.parse().map_err(failed)?;
+        let rule = LimitChange { key, rule: Some(LimitRule::at_most(cap)), origin: RuleOrigin::Operator };
+        bench.engine.store().set_limits(vec![rule]).await.map_err(failed)?;
+    }
+    let rate = run_cycle(&bench, args, &format!("two keys over {hosts} hosts"), report).await?;
+    report.ratio("two keys / without keys", rate, keyless);
+    Ok(())
 }
 
 async fn run_cycle(bench: &Bench, args: &QueueArgs, name: &str, report: &mut Report) -> CliResult<f64> {
@@ -67,27 +162,33 @@ async fn run_cycle(bench: &Bench, args: &QueueArgs, name: &str, report: &mut Rep
 }
 
 /// One job per call from many callers.
-async fn calls(args: &QueueArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<f64> {
+async fn calls(args: &QueueArgs, place: &Place, out: &Output, report: &mut Report) -> CliResult<f64> {
     let callers = args.load.callers;
     out.note(format!("queue: one job per call from {callers} callers ..."));
-    let bench = Arc::new(queue::open(&dir.join("calls.db"), args.load.send.payload, args.keys)?);
+    let bench = Arc::new(queue::open(place, "calls", args.load.send.payload, args.keys).await?);
     let each = args.load.jobs / callers;
     let took = bench.submit_by_callers(callers, each).await?;
     Ok(report.rate(format!("queue {callers} callers"), each * callers, took))
 }
 
 /// One job alone: submit, wait for its end, again.
-async fn idle(args: &QueueArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
+async fn idle(args: &QueueArgs, place: &Place, out: &Output, report: &mut Report) -> CliResult<()> {
     out.note(format!("queue: {ALONE} jobs, one at a time ..."));
-    let bench = queue::open(&dir.join("idle.db"), args.load.send.payload, Keys::None)?;
+    let bench = queue::open(place, "idle", args.load.send.payload, Keys::None).await?;
     report.latency("one job, submit to end,", bench.one_by_one(ALONE, args.workers).await?);
     Ok(())
 }
 
 /// Leases while very many jobs are queued.
-async fn queued(args: &QueueArgs, jobs: u64, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
+async fn queued(
+    args: &QueueArgs,
+    jobs: u64,
+    place: &Place,
+    out: &Output,
+    report: &mut Report,
+) -> CliResult<()> {
     out.note(format!("queue: leases beside {jobs} queued jobs ..."));
-    let bench = queue::open(&dir.join("queued.db"), args.load.send.payload, args.keys)?;
+    let bench = queue::open(place, "queued", args.load.send.payload, args.keys).await?;
     bench.submit(jobs, args.load.send.batch, |job| job).await?;
     let store = bench.engine.store();
     let ask = LeaseAsk {
@@ -116,10 +217,16 @@ async fn queued(args: &QueueArgs, jobs: u64, dir: &Path, out: &Output, report: &
 }
 
 /// The same load without and with very many jobs behind one full key.
-async fn parked(args: &QueueArgs, jobs: u64, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
-    let free = cycle(args, &dir.join("free.db"), out, "beside nothing", report).await?;
+async fn parked(
+    args: &QueueArgs,
+    jobs: u64,
+    place: &Place,
+    out: &Output,
+    report: &mut Report,
+) -> CliResult<()> {
+    let free = cycle(args, place, "free", out, "beside nothing", report).await?;
     out.note(format!("queue: beside {jobs} jobs behind a full key ..."));
-    let bench = queue::open(&dir.join("parked.db"), args.load.send.payload, args.keys)?;
+    let bench = queue::open(place, "parked", args.load.send.payload, args.keys).await?;
     let key: LimitKey = FULL_KEY.parse().map_err(failed)?;
     let stop = LimitChange { key, rule: Some(LimitRule::at_most(0)), origin: RuleOrigin::Operator };
     bench.engine.store().set_limits(vec![stop]).await.map_err(failed)?;
@@ -140,11 +247,11 @@ fn behind_full_key(job: NewJob) -> NewJob {
 async fn history(
     args: &QueueArgs,
     jobs: u64,
-    dir: &Path,
+    place: &Place,
     out: &Output,
     report: &mut Report,
 ) -> CliResult<()> {
-    let bench = queue::open(&dir.join("history.db"), args.load.send.payload, args.keys)?;
+    let bench = queue::open(place, "history", args.load.send.payload, args.keys).await?;
     out.note(format!("queue: {jobs} jobs to their end, to make a history ..."));
     let mut ended = 0;
     while ended < jobs {
@@ -153,7 +260,7 @@ async fn history(
         bench.process(part, args.workers).await?;
         ended += part;
     }
-    let empty = cycle(args, &dir.join("empty.db"), out, "in an empty file", report).await?;
+    let empty = cycle(args, place, "empty", out, "in an empty file", report).await?;
     out.note(format!("queue: after {jobs} ended jobs ..."));
     let after = run_cycle(&bench, args, &format!("after {jobs} ended"), report).await?;
     report.ratio("after history / in an empty file", after, empty);

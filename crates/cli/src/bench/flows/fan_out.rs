@@ -2,6 +2,7 @@
 
 use super::super::FlowsArgs;
 use super::super::load::Bench;
+use super::super::place::Place;
 use super::super::report::Report;
 use super::check;
 use super::echo::{self, Sum};
@@ -12,7 +13,6 @@ use orchestrator_core::flow::{Flow, Task};
 use orchestrator_core::{Json, NewJob, TaskSpec};
 use orchestrator_store::JobView;
 use serde_json::json;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Small loads are over in a moment, so they are repeated until so many tasks have run ...
@@ -22,14 +22,14 @@ const MOST_ROUNDS: u64 = 5;
 
 /// Measures fan-outs of each size: the first beside independent jobs, in turn with them, the others
 /// beside the first.
-pub async fn run(args: &FlowsArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
+pub async fn run(args: &FlowsArgs, place: &Place, out: &Output, report: &mut Report) -> CliResult<()> {
     let Some((&first, others)) = args.items.split_first() else { return Ok(()) };
     let rounds = rounds(first);
     out.note(format!("fan-out: {first} items beside {first} independent jobs, {rounds} times ..."));
     let (mut alone, mut fanned) = (vec![], vec![]);
     for round in 0..rounds {
-        alone.push(independent(args, first, &dir.join(format!("independent-{round}.db"))).await?);
-        fanned.push(fan_out(args, first, &dir.join(format!("fan-out-{first}-{round}.db"))).await?);
+        alone.push(independent(args, first, place, &format!("independent-{round}")).await?);
+        fanned.push(fan_out(args, first, place, &format!("fan-out-{first}-{round}")).await?);
     }
     let (alone, base) = (middle(alone), middle(fanned));
     report.per_task(format!("{first} independent jobs"), alone);
@@ -39,7 +39,7 @@ pub async fn run(args: &FlowsArgs, dir: &Path, out: &Output, report: &mut Report
         out.note(format!("fan-out: {items} items ..."));
         let mut fanned = vec![];
         for round in 0..self::rounds(items) {
-            fanned.push(fan_out(args, items, &dir.join(format!("fan-out-{items}-{round}.db"))).await?);
+            fanned.push(fan_out(args, items, place, &format!("fan-out-{items}-{round}")).await?);
         }
         let micros = middle(fanned);
         report.per_task(format!("fan-out of {items}"), micros);
@@ -59,11 +59,11 @@ fn middle(mut samples: Vec<f64>) -> f64 {
 }
 
 /// Jobs of one task that does what an item does. Answers with the microseconds of each.
-pub(super) async fn independent(args: &FlowsArgs, jobs: u64, path: &Path) -> CliResult<f64> {
+pub(super) async fn independent(args: &FlowsArgs, jobs: u64, place: &Place, name: &str) -> CliResult<f64> {
     let spec = Arc::new(TaskSpec::new("number"));
     let size = args.send.payload;
     let make = move |n| NewJob::with_spec(spec.clone()).payload(input(n, size));
-    let bench = Bench::open(path, echo::handlers(), Box::new(make))?;
+    let bench = Bench::open(place, name, echo::handlers(), Box::new(make)).await?;
     let micros = measured(&bench, args, jobs, jobs).await?;
     check::all_completed(&bench, jobs, |job| job.output.is_some()).await?;
     Ok(micros)
@@ -71,7 +71,7 @@ pub(super) async fn independent(args: &FlowsArgs, jobs: u64, path: &Path) -> Cli
 
 /// One job that lists items, runs a task for each and joins them. Answers with the microseconds of each
 /// of its tasks.
-pub(super) async fn fan_out(args: &FlowsArgs, items: u64, path: &Path) -> CliResult<f64> {
+pub(super) async fn fan_out(args: &FlowsArgs, items: u64, place: &Place, name: &str) -> CliResult<f64> {
     let flow = Flow::new("fan-out")
         .task(Task::new("list", "list"))
         .task(
@@ -84,7 +84,7 @@ pub(super) async fn fan_out(args: &FlowsArgs, items: u64, path: &Path) -> CliRes
     let plan = compiled(flow)?;
     let wanted = Json::from(json!({ "count": items }));
     let make = move |_| NewJob::of_flow(plan.clone()).payload(wanted.clone());
-    let bench = Bench::open(path, echo::handlers(), Box::new(make))?;
+    let bench = Bench::open(place, name, echo::handlers(), Box::new(make)).await?;
     let micros = measured(&bench, args, 1, items + 2).await?;
     check::all_completed(&bench, 1, |job| saw_all(job, items)).await?;
     Ok(micros)

@@ -5,6 +5,7 @@ mod echo;
 mod fan_out;
 mod shape;
 
+use super::place::Place;
 use super::report::Report;
 use super::{FlowsArgs, Scenario, raw};
 use crate::error::CliResult;
@@ -12,13 +13,12 @@ use crate::output::Output;
 use orchestrator_core::Json;
 use serde::Deserialize;
 use shape::{Load, Shape};
-use std::path::Path;
 
 /// How many jobs are sent alone to measure the latency at idle.
 const ALONE: u32 = 2000;
 
 /// Runs what was asked for.
-pub async fn run(args: &FlowsArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
+pub async fn run(args: &FlowsArgs, place: &Place, out: &Output, report: &mut Report) -> CliResult<()> {
     let wanted = |scenario| args.only.is_empty() || args.only.contains(&scenario);
     let loads: Vec<Load> = [(Scenario::Chain, Shape::Chain), (Scenario::Diamond, Shape::Diamond)]
         .into_iter()
@@ -30,16 +30,16 @@ pub async fn run(args: &FlowsArgs, dir: &Path, out: &Output, report: &mut Report
     let raw = if args.no_raw || loads.is_empty() {
         None
     } else {
-        Some(raw::cycle(raw_jobs, &args.send, dir, out, report)?)
+        Some(raw::cycle(raw_jobs, &args.send, place, out, report).await?)
     };
     for load in loads {
-        cycle(args, load, dir, out, raw, report).await?;
+        cycle(args, load, place, out, raw, report).await?;
     }
     if wanted(Scenario::FanOut) {
-        fan_out::run(args, dir, out, report).await?;
+        fan_out::run(args, place, out, report).await?;
     }
     if wanted(Scenario::Idle) {
-        idle(args, ALONE, dir, out, report).await?;
+        idle(args, ALONE, place, out, report).await?;
     }
     Ok(())
 }
@@ -52,7 +52,7 @@ fn load(args: &FlowsArgs, shape: Shape) -> Load {
 async fn cycle(
     args: &FlowsArgs,
     load: Load,
-    dir: &Path,
+    place: &Place,
     out: &Output,
     raw: Option<f64>,
     report: &mut Report,
@@ -60,7 +60,7 @@ async fn cycle(
     let (name, jobs) = (load.shape.name(), args.jobs);
     let tasks = jobs * load.shape.tasks();
     out.note(format!("{name}: {jobs} jobs, {tasks} tasks, through {} workers ...", args.workers));
-    let bench = load.open(&dir.join(format!("{name}.db")))?;
+    let bench = load.open(place, &format!("{name}")).await?;
     let submit = bench.submit(jobs, args.send.batch, |job| job).await?;
     let process = bench.process(jobs, args.workers).await?;
     report.rate(format!("{name} submit"), jobs, submit);
@@ -75,10 +75,16 @@ async fn cycle(
 }
 
 /// One chain alone: submit, wait for its end, again.
-async fn idle(args: &FlowsArgs, times: u32, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
+async fn idle(
+    args: &FlowsArgs,
+    times: u32,
+    place: &Place,
+    out: &Output,
+    report: &mut Report,
+) -> CliResult<()> {
     out.note(format!("chain: {times} jobs, one at a time ..."));
     let load = load(args, Shape::Chain);
-    let bench = load.open(&dir.join("idle.db"))?;
+    let bench = load.open(place, "idle").await?;
     report.latency("one chain, submit to end,", bench.one_by_one(times, args.workers).await?);
     check::all_completed(&bench, times.into(), |job| load.is_right(job)).await
 }
@@ -98,7 +104,7 @@ mod tests {
     use crate::bench::SendArgs;
     use crate::output::{Color, Format};
 
-    fn args(dir: &Path, plain: bool) -> FlowsArgs {
+    fn args(place: &Place, plain: bool) -> FlowsArgs {
         FlowsArgs {
             jobs: 120,
             send: SendArgs { payload: 200, batch: 50, dir: dir.to_owned() },

@@ -1,6 +1,7 @@
 //! The flows whose jobs make up a load, and what must come of a job.
 
 use super::super::load::{Bench, MakeJob};
+use super::super::place::Place;
 use super::{echo, number};
 use crate::error::{CliError, CliResult};
 use crate::exit::Exit;
@@ -8,7 +9,6 @@ use orchestrator_core::flow::{Flow, Plan, Task};
 use orchestrator_core::{Json, NewJob};
 use orchestrator_store::JobView;
 use serde_json::json;
-use std::path::Path;
 use std::sync::Arc;
 
 /// How the tasks of a small job hang together.
@@ -70,10 +70,10 @@ impl Load {
     }
 
     /// Opens a file for such jobs.
-    pub fn open(self, path: &Path) -> CliResult<Bench> {
+    pub async fn open(self, place: &Place, name: &str) -> CliResult<Bench> {
         let plan = self.plan()?;
         let make: MakeJob = Box::new(move |n| NewJob::of_flow(plan.clone()).payload(input(n, self.payload)));
-        Bench::open(path, echo::handlers(), make)
+        Bench::open(place, name, echo::handlers(), make).await
     }
 
     /// Whether a job has the output that it must have: its own number went through all of its tasks.

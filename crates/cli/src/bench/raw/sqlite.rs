@@ -1,42 +1,45 @@
-//! The ceilings: the bare database, writing the same rows with nothing around it.
+//! Bare SQLite.
 
-use super::queue::payload;
-use super::report::Report;
-use super::{LoadArgs, SendArgs};
+use super::super::queue::payload;
+use super::super::{LoadArgs, SendArgs};
 use crate::error::{CliError, CliResult};
 use crate::exit::Exit;
-use crate::output::Output;
 use rusqlite::{Connection, TransactionBehavior, params};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot};
 
 const SCHEMA: &str = "
-CREATE TABLE jobs (id INTEGER PRIMARY KEY, queue INTEGER NOT NULL, state INTEGER NOT NULL DEFAULT 0,
+CREATE TABLE IF NOT EXISTS jobs (id INTEGER PRIMARY KEY, queue INTEGER NOT NULL, state INTEGER NOT NULL DEFAULT 0,
     priority INTEGER NOT NULL, run_at INTEGER NOT NULL, lease_until INTEGER, attempt INTEGER NOT NULL DEFAULT 0,
     payload TEXT NOT NULL);
-CREATE INDEX jobs_ready ON jobs (queue, priority, run_at, id) WHERE state = 0;";
+CREATE INDEX IF NOT EXISTS jobs_ready ON jobs (queue, priority, run_at, id) WHERE state = 0;";
 const INSERT: &str = "INSERT INTO jobs (queue, priority, run_at, payload) VALUES (1, ?1, ?2, ?3)";
 const LEASE: &str = "UPDATE jobs SET state = 1, lease_until = ?1, attempt = attempt + 1 WHERE id IN
     (SELECT id FROM jobs WHERE state = 0 AND queue = 1 AND run_at <= ?2 ORDER BY priority, run_at LIMIT ?3)
     RETURNING id, payload";
 const ACK: &str = "UPDATE jobs SET state = 2, lease_until = NULL WHERE id = ?1 AND state = 1";
 
-/// Measures both ceilings.
-pub async fn run(load: &LoadArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<()> {
-    cycle(load.jobs, &load.send, dir, out, report)?;
-    inserts(load, dir, out, report).await?;
-    Ok(())
+/// A file that is not made yet.
+pub struct Bare {
+    path: PathBuf,
 }
 
-/// One connection, one thread: enqueue all, then lease and acknowledge in batches, a commit each.
-/// Answers with jobs per second over the whole cycle.
-pub fn cycle(jobs: u64, send: &SendArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<f64> {
-    out.note("raw: enqueue, lease and acknowledge on the bare database ...");
-    let (enqueue, process) = cycle_times(jobs, send, &dir.join("raw-cycle.db")).map_err(failed)?;
-    report.rate("raw submit", jobs, enqueue);
-    report.rate("raw process", jobs, process);
-    Ok(report.rate("raw whole", jobs, enqueue + process))
+impl Bare {
+    /// The file at a path.
+    pub fn new(path: PathBuf) -> Bare {
+        Bare { path }
+    }
+
+    /// One connection, one thread: enqueue all, then lease and acknowledge in batches, a commit each.
+    pub fn cycle(&self, jobs: u64, send: &SendArgs) -> CliResult<(Duration, Duration)> {
+        cycle_times(jobs, send, &self.path).map_err(failed)
+    }
+
+    /// Many callers, one insert per call, one writer thread with group commit.
+    pub async fn inserts(&self, load: &LoadArgs) -> CliResult<Duration> {
+        inserts(load, &self.path).await
+    }
 }
 
 fn cycle_times(jobs: u64, send: &SendArgs, path: &Path) -> rusqlite::Result<(Duration, Duration)> {
@@ -82,11 +85,8 @@ fn cycle_times(jobs: u64, send: &SendArgs, path: &Path) -> rusqlite::Result<(Dur
     Ok((enqueue, start.elapsed()))
 }
 
-/// Many callers, one insert per call, one writer thread with group commit. Answers with inserts
-/// per second.
-pub async fn inserts(load: &LoadArgs, dir: &Path, out: &Output, report: &mut Report) -> CliResult<f64> {
-    out.note("raw: one insert per call with group commit ...");
-    let conn = open(&dir.join("raw-inserts.db")).map_err(failed)?;
+async fn inserts(load: &LoadArgs, path: &Path) -> CliResult<Duration> {
+    let conn = open(path).map_err(failed)?;
     let (mailbox, mut inbox) = mpsc::unbounded_channel::<(String, oneshot::Sender<()>)>();
     let writer = std::thread::spawn(move || -> rusqlite::Result<()> {
         while let Some(first) = inbox.blocking_recv() {
@@ -131,9 +131,7 @@ pub async fn inserts(load: &LoadArgs, dir: &Path, out: &Output, report: &mut Rep
     }
     let took = start.elapsed();
     match writer.join() {
-        Ok(Ok(())) if fine => {
-            Ok(report.rate(format!("raw {} callers", load.callers), each * load.callers, took))
-        }
+        Ok(Ok(())) if fine => Ok(took),
         Ok(Err(error)) => Err(failed(error)),
         _ => Err(CliError::new(Exit::Error, "bench", "the raw writer ended early")),
     }
