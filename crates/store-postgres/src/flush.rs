@@ -57,6 +57,8 @@ columns!(Records { task: i64, attempt: i32, at: i64, how: String, message: Strin
 /// What leaves the tables.
 #[derive(Default)]
 struct Gone {
+    /// Rows of `ready` whose place in the table is known.
+    at: Vec<String>,
     line: Vec<i32>,
     tier: Vec<i16>,
     stamp: Vec<i64>,
@@ -104,9 +106,10 @@ fn stamp(placed: &Placed) -> Option<i64> {
 }
 
 impl Moves {
-    fn leave(&mut self, task: i64, was: &Placed, line: i32) {
+    fn leave(&mut self, task: i64, was: &Placed, line: i32, row: Option<&String>) {
         let gone = &mut self.gone;
         match &was.at {
+            At::Ready(_) if row.is_some() => gone.at.extend(row.cloned()),
             At::Ready(spot) => {
                 gone.line.push(line);
                 gone.tier.push(i16::from(was.tier));
@@ -308,7 +311,7 @@ fn tasks(work: &Work, out: &mut Vec<Write>) {
             continue;
         }
         if let Some(was) = was {
-            moves.leave(*task, was, line(was.lane));
+            moves.leave(*task, was, line(was.lane), work.base.ready_rows.get(task));
         }
         let Some(now) = now else { continue };
         moves.come(*task, now, line(now.lane));
@@ -396,32 +399,40 @@ fn tasks(work: &Work, out: &mut Vec<Write>) {
     );
 }
 
+/// Rows that come out of their tables were locked when they were read, so that they are there still. Only the end of a
+/// task is read without a lock: there the count tells whether somebody else was faster.
 fn leave(gone: Gone, out: &mut Vec<Write>) {
-    let Gone { line, tier, stamp, task, parked, due, delayed, held, leases, ended, dead } = gone;
+    let Gone { at, line, tier, stamp, task, parked, due, delayed, held, leases, ended, dead } = gone;
+    if !at.is_empty() {
+        out.push(Write::new("DELETE FROM ready WHERE ctid = ANY($1::text[]::tid[])", vec![Arc::new(at)]));
+    }
     if !task.is_empty() {
-        let count = task.len();
         let sql = "DELETE FROM ready r USING unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[]) w(line, tier, stamp, task)
             WHERE r.line = w.line AND r.tier = w.tier AND r.stamp = w.stamp AND r.task = w.task";
         let values: Vec<Value> = vec![Arc::new(line), Arc::new(tier), Arc::new(stamp), Arc::new(task)];
-        out.push(Write::new(sql, values).touching(count));
+        out.push(Write::new(sql, values));
     }
     if !delayed.is_empty() {
-        let count = delayed.len();
         let sql = "DELETE FROM delayed d USING unnest($1::bigint[], $2::bigint[]) w(due, task)
             WHERE d.due = w.due AND d.task = w.task";
-        out.push(Write::new(sql, vec![Arc::new(due), Arc::new(delayed)]).touching(count));
+        out.push(Write::new(sql, vec![Arc::new(due), Arc::new(delayed)]));
     }
     let mut delete = |sql, tasks: Vec<i64>| {
         if !tasks.is_empty() {
-            let count = tasks.len();
-            out.push(Write::new(sql, vec![Arc::new(tasks)]).touching(count));
+            out.push(Write::new(sql, vec![Arc::new(tasks)]));
         }
     };
     delete("DELETE FROM parked WHERE task = ANY($1)", parked);
     delete("DELETE FROM held WHERE task = ANY($1)", held);
     delete("DELETE FROM leases WHERE task = ANY($1)", leases);
-    delete("DELETE FROM ended WHERE task = ANY($1)", ended);
-    delete("DELETE FROM dead WHERE task = ANY($1)", dead);
+    let mut delete_if_there = |sql, tasks: Vec<i64>| {
+        if !tasks.is_empty() {
+            let count = tasks.len();
+            out.push(Write::new(sql, vec![Arc::new(tasks)]).touching(count));
+        }
+    };
+    delete_if_there("DELETE FROM ended WHERE task = ANY($1)", ended);
+    delete_if_there("DELETE FROM dead WHERE task = ANY($1)", dead);
 }
 
 fn task_rows(work: &Work, out: &mut Vec<Write>) {

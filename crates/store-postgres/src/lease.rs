@@ -6,6 +6,7 @@
 
 use crate::flush;
 use crate::limits::{Keys, Room};
+use crate::marks::{self, Marks, Start};
 use crate::load::{self, counters, moment, tier};
 use crate::names::Names;
 use crate::naming::Naming;
@@ -47,6 +48,12 @@ struct Cursor {
 }
 
 impl Cursor {
+    /// How far it got: what it read before the first that is left is gone.
+    fn reached(&self) -> Option<((i32, u8), i64)> {
+        let left = self.page.first_key_value().map(|((stamp, _), _)| *stamp);
+        (self.opened && self.read.1 != i64::MIN).then(|| ((self.line, self.tier), left.unwrap_or(self.read.0)))
+    }
+
     fn since(&self) -> Option<Timestamp> {
         match self.page.first_key_value() {
             Some((_, candidate)) => Some(candidate.spot.since),
@@ -74,6 +81,17 @@ struct Candidate {
     payload: Option<Json>,
 }
 
+/// Who waits for a moment, the soonest first.
+const DUE: &str = "SELECT d.due, d.task, coalesce(l.line, l.id) FROM delayed d JOIN lanes l ON l.id = d.lane
+    ORDER BY d.due, d.task LIMIT $1";
+/// Keys whose rate lets the next start.
+const RATES: &str = "SELECT id FROM limit_keys WHERE wake_at <= $1 ORDER BY id";
+/// The first task of each line and tier, from a stamp on.
+const FIRSTS: &str = "SELECT w.line, w.tier, r.stamp, r.task, r.since
+    FROM unnest($1::int[], $2::smallint[], $3::bigint[]) w(line, tier, start)
+    CROSS JOIN LATERAL (SELECT r.stamp, r.task, r.since FROM ready r
+        WHERE r.line = w.line AND r.tier = w.tier AND r.stamp >= w.start ORDER BY r.stamp, r.task LIMIT 1) r";
+
 /// One lease.
 pub struct Leasing<'a> {
     pub tx: &'a mut Tx,
@@ -81,25 +99,63 @@ pub struct Leasing<'a> {
     pub names: &'a Names,
     pub naming: &'a Naming,
     pub served: &'a mut Served,
+    pub marks: &'a Marks,
     pub keys: Keys,
     pub parked: usize,
+    /// How far it got in each line and tier.
+    pub reached: Vec<((i32, u8), i64)>,
+    /// What it left where it is, because the job was in other hands.
+    pub skipped: Vec<((i32, u8), i64)>,
 }
 
-const COLUMNS: &str = "r.task, r.lane, r.stamp, r.since, r.attempt, r.failures, r.crashes, r.checkpoint,
-    j.created, j.tenant, j.key, j.spec, j.flow, h.started, t.payload,
-    CASE WHEN t.payload IS NULL THEN j.payload END";
+/// The tasks of a page with what they need of their jobs. Jobs of queues have no head and no rows of tasks, so these are
+/// not looked for.
+const OF_PAGE: &str = "SELECT r.task, r.lane, r.stamp, r.since, r.attempt, r.failures, r.crashes, r.checkpoint,
+        j.created, j.tenant, j.key, j.spec, j.flow, h.started, t.payload,
+        CASE WHEN t.payload IS NULL THEN j.payload END, r.place
+    FROM page r JOIN jobs j ON j.seq = r.task >> 20
+        LEFT JOIN runs h ON h.seq = CASE WHEN j.flow IS NOT NULL THEN j.seq END
+        LEFT JOIN tasks t ON t.task = CASE WHEN j.flow IS NOT NULL THEN r.task END";
 
 impl Leasing<'_> {
     /// Fills the ask. The writes that go with it are left in [`Work`] and in what is returned beside the grant.
     pub async fn run(&mut self, ask: &LeaseAsk) -> Result<(LeaseGrant, Vec<Write>), Abort> {
         let lines = self.lines(ask).await?;
-        let waiting = self.fall_due().await?;
-        self.rates_allow().await?;
-        let mut cursors = self.cursors(&lines).await?;
+        let mut start = self.marks.start();
+        let (waiting, mut cursors) = self.open(&lines, &mut start).await?;
         let mut grant = LeaseGrant::default();
+        loop {
+            self.fill(&mut cursors, ask, &mut grant).await?;
+            let full = grant.tasks.len() == ask.slots as usize || self.parked >= MAX_PARKED;
+            if full || start.is_front() || !self.marks.may_look() {
+                break;
+            }
+            // Too little from the marks on: perhaps there is something in front of them.
+            start = marks::front();
+            cursors = self.cursors(&lines, &mut start).await?;
+        }
+        self.reached.extend(cursors.iter().filter_map(Cursor::reached));
+        for (lane, stamp) in &mut self.reached {
+            let skipped = self.skipped.iter().filter(|(skipped, _)| skipped == lane).map(|(_, stamp)| *stamp);
+            *stamp = skipped.min().map_or(*stamp, |skipped| skipped.min(*stamp));
+        }
+        if grant.tasks.len() < ask.slots as usize {
+            grant.next_at = self.next_at(&lines, waiting).await?;
+        }
+        let writes = self.writes(&grant);
+        Ok((grant, writes))
+    }
+
+    /// Takes the best tasks until the ask is filled or nothing is left.
+    async fn fill(
+        &mut self,
+        cursors: &mut [Cursor],
+        ask: &LeaseAsk,
+        grant: &mut LeaseGrant,
+    ) -> Result<(), Abort> {
         while grant.tasks.len() < ask.slots as usize && self.parked < MAX_PARKED {
             let left = ask.slots as usize - grant.tasks.len();
-            let Some(best) = self.best(&cursors) else { break };
+            let Some(best) = self.best(cursors) else { break };
             let cursor = &mut cursors[best];
             if !cursor.opened || cursor.page.is_empty() {
                 self.read_page(cursor, left).await?;
@@ -110,11 +166,13 @@ impl Leasing<'_> {
             let lane = self.lane(candidate.lane)?;
             match self.keys.room(&lane, self.work.now) {
                 Room::Yes => {
-                    if let Some(leased) = self.take(cursor.tier, candidate, ask).await? {
-                        self.served.turns += 1;
-                        self.served.lines.insert(cursor.line, self.served.turns);
-                        grant.tasks.push(leased);
-                    }
+                    let Some(leased) = self.take(cursor.tier, candidate, ask).await? else {
+                        self.skipped.push(((cursor.line, cursor.tier), place.0));
+                        continue;
+                    };
+                    self.served.turns += 1;
+                    self.served.lines.insert(cursor.line, self.served.turns);
+                    grant.tasks.push(leased);
                 }
                 Room::No(key, at) => {
                     if let Some(at) = at {
@@ -125,11 +183,7 @@ impl Leasing<'_> {
                 }
             }
         }
-        if grant.tasks.len() < ask.slots as usize {
-            grant.next_at = self.next_at(&lines, waiting).await?;
-        }
-        let writes = self.writes(&grant);
-        Ok((grant, writes))
+        Ok(())
     }
 
     fn lane(&self, id: i32) -> Result<Arc<crate::names::Lane>, Abort> {
@@ -153,14 +207,40 @@ impl Leasing<'_> {
         Ok(ids.into_iter().collect())
     }
 
+    /// Lets in whose time has come, and finds the first tasks of each line. Mostly nobody's time has come: then one way
+    /// to the server and back does for all.
+    async fn open(
+        &mut self,
+        lines: &[i32],
+        start: &mut Start,
+    ) -> Result<(Vec<(Timestamp, i32)>, Vec<Cursor>), Abort> {
+        let now = self.work.now.as_millis();
+        let starts = starts(lines, start);
+        let rows = self
+            .tx
+            .query_all(&[
+                (DUE, &[&DUE_PAGE]),
+                (RATES, &[&now]),
+                (FIRSTS, &[&starts.0, &starts.1, &starts.2]),
+            ])
+            .await?;
+        let (due, rates) = (&rows[0], &rows[1]);
+        let none_due = due.first().is_none_or(|row| moment(row, 0) > self.work.now);
+        if none_due && rates.is_empty() {
+            let waiting = due.iter().map(|row| (moment(row, 0), row.get(2))).take(64).collect();
+            self.marks.looked(start);
+            return Ok((waiting, firsts(lines, start, &rows[2])));
+        }
+        let waiting = self.fall_due().await?;
+        self.rates_allow(rates.iter().map(|row| row.get(0)).collect()).await?;
+        Ok((waiting, self.cursors(lines, start).await?))
+    }
+
     /// Puts those in line whose moment has come. Answers with what waits for a later one: the moments and lines of the
     /// soonest.
     async fn fall_due(&mut self) -> Result<Vec<(Timestamp, i32)>, Abort> {
         loop {
-            let sql =
-                "SELECT d.due, d.task, coalesce(l.line, l.id) FROM delayed d JOIN lanes l ON l.id = d.lane
-                ORDER BY d.due, d.task LIMIT $1";
-            let rows = self.tx.query(sql, &[&DUE_PAGE]).await?;
+            let rows = self.tx.query(DUE, &[&DUE_PAGE]).await?;
             let due: Vec<i64> =
                 rows.iter().filter(|row| moment(row, 0) <= self.work.now).map(|row| row.get(1)).collect();
             if due.is_empty() {
@@ -196,10 +276,7 @@ impl Leasing<'_> {
     }
 
     /// Lets those into line whose rate allows it by now.
-    async fn rates_allow(&mut self) -> Result<(), Abort> {
-        let sql = "SELECT id FROM limit_keys WHERE wake_at <= $1 ORDER BY id";
-        let rows = self.tx.query(sql, &[&self.work.now.as_millis()]).await?;
-        let ids: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+    async fn rates_allow(&mut self, ids: Vec<i32>) -> Result<(), Abort> {
         if ids.is_empty() {
             return Ok(());
         }
@@ -207,35 +284,16 @@ impl Leasing<'_> {
         let n: Vec<i64> =
             ids.iter().map(|id| i64::from(self.keys.let_in(*id, self.work.now, 1000))).collect();
         self.tx.query(flush::WAKE, &[&ids, &n]).await?;
+        self.marks.forget();
         Ok(())
     }
 
     /// The first task of each line and tier, seen without a lock.
-    async fn cursors(&mut self, lines: &[i32]) -> Result<Vec<Cursor>, Abort> {
-        let sql = "SELECT l.line, t.tier, r.stamp, r.task, r.since FROM unnest($1::int[]) l(line)
-            CROSS JOIN (VALUES (0::smallint), (1::smallint), (2::smallint), (3::smallint)) t(tier)
-            CROSS JOIN LATERAL (SELECT r.stamp, r.task, r.since FROM ready r WHERE r.line = l.line AND r.tier = t.tier
-                ORDER BY r.stamp, r.task LIMIT 1) r";
-        let rows = self.tx.query(sql, &[&lines]).await?;
-        let mut cursors: Vec<Cursor> = vec![];
-        for line in lines {
-            for priority in Priority::ALL {
-                let first = rows
-                    .iter()
-                    .find(|row| row.get::<_, i32>(0) == *line && tier(row, 1) == priority.tier())
-                    .map(|row| (row.get(2), row.get(3), moment(row, 4)));
-                cursors.push(Cursor {
-                    line: *line,
-                    tier: priority.tier(),
-                    first,
-                    page: BTreeMap::new(),
-                    read: (i64::MIN, i64::MIN),
-                    more: first.is_some(),
-                    opened: false,
-                });
-            }
-        }
-        Ok(cursors)
+    async fn cursors(&mut self, lines: &[i32], start: &mut Start) -> Result<Vec<Cursor>, Abort> {
+        let starts = starts(lines, start);
+        let rows = self.tx.query(FIRSTS, &[&starts.0, &starts.1, &starts.2]).await?;
+        self.marks.looked(start);
+        Ok(firsts(lines, start, &rows))
     }
 
     /// The cursor whose first task goes next: by tier, risen by waiting; then lines in turn; then the longest wait.
@@ -257,10 +315,11 @@ impl Leasing<'_> {
         }
         let size = left.clamp(8, 2000);
         let sql = format!(
-            "SELECT {COLUMNS} FROM ready r JOIN jobs j ON j.seq = r.task >> 20
-                LEFT JOIN runs h ON h.seq = j.seq LEFT JOIN tasks t ON t.task = r.task
-            WHERE r.line = $1 AND r.tier = $2 AND (r.stamp, r.task) > ($3, $4)
-            ORDER BY r.stamp, r.task LIMIT $5 FOR UPDATE OF r SKIP LOCKED"
+            "WITH page AS MATERIALIZED (
+                SELECT ctid::text AS place, task, lane, stamp, since, attempt, failures, crashes, checkpoint
+                FROM ready WHERE line = $1 AND tier = $2 AND (stamp, task) > ($3, $4)
+                ORDER BY stamp, task LIMIT $5 FOR UPDATE SKIP LOCKED
+            ) {OF_PAGE}"
         );
         let place = i16::from(cursor.tier);
         let rows = self
@@ -268,12 +327,19 @@ impl Leasing<'_> {
             .query(&sql, &[&cursor.line, &place, &cursor.read.0, &cursor.read.1, &(size as i64)])
             .await?;
         cursor.more = rows.len() == size;
-        for row in &rows {
-            let candidate = candidate(row, None);
-            cursor.read = (candidate.spot.stamp, candidate.task);
-            cursor.page.insert(cursor.read, candidate);
+        let found: Vec<Candidate> = rows.iter().map(|row| candidate(row, None)).collect();
+        self.learn(&found).await?;
+        for (row, candidate) in rows.iter().zip(found) {
+            let place = (candidate.spot.stamp, candidate.task);
+            cursor.read = cursor.read.max(place);
+            // Our own locks hide nothing from us: what was taken already is met again.
+            if self.work.staged.tasks.contains_key(&candidate.task) {
+                continue;
+            }
+            self.work.base.ready_rows.insert(candidate.task, row.get(16));
+            cursor.page.insert(place, candidate);
         }
-        self.learn(&rows.iter().map(|row| candidate(row, None)).collect::<Vec<_>>()).await
+        Ok(())
     }
 
     /// Makes known what the candidates need.
@@ -340,10 +406,11 @@ impl Leasing<'_> {
                 continue;
             }
             let sql = format!(
-                "SELECT {COLUMNS} FROM parked r JOIN jobs j ON j.seq = r.task >> 20
-                    LEFT JOIN runs h ON h.seq = j.seq LEFT JOIN tasks t ON t.task = r.task
-                WHERE r.limit_key = $1 AND r.line = $2 AND r.tier = $3 AND NOT r.task = ANY($4)
-                ORDER BY r.stamp, r.task LIMIT 1 FOR UPDATE OF r SKIP LOCKED"
+                "WITH page AS MATERIALIZED (
+                    SELECT NULL AS place, task, lane, stamp, since, attempt, failures, crashes, checkpoint
+                    FROM parked WHERE limit_key = $1 AND line = $2 AND tier = $3 AND NOT task = ANY($4)
+                    ORDER BY stamp, task LIMIT 1 FOR UPDATE SKIP LOCKED
+                ) {OF_PAGE}"
             );
             let mut known: Vec<i64> = cursor.page.values().map(|candidate| candidate.task).collect();
             known.extend(self.work.staged.tasks.keys());
@@ -579,6 +646,41 @@ impl Work {
         self.stand(task, placed.lane, placed.tier, spot, placed.counters, placed.checkpoint);
         Ok(())
     }
+}
+
+/// Lines, tiers, and the stamps from which they are read.
+fn starts(lines: &[i32], start: &Start) -> (Vec<i32>, Vec<i16>, Vec<i64>) {
+    let mut all = (vec![], vec![], vec![]);
+    for line in lines {
+        for priority in Priority::ALL {
+            all.0.push(*line);
+            all.1.push(i16::from(priority.tier()));
+            all.2.push(start.of(*line, priority.tier()));
+        }
+    }
+    all
+}
+
+fn firsts(lines: &[i32], start: &Start, rows: &[tokio_postgres::Row]) -> Vec<Cursor> {
+    let mut cursors: Vec<Cursor> = vec![];
+    for line in lines {
+        for priority in Priority::ALL {
+            let first = rows
+                .iter()
+                .find(|row| row.get::<_, i32>(0) == *line && tier(row, 1) == priority.tier())
+                .map(|row| (row.get(2), row.get(3), moment(row, 4)));
+            cursors.push(Cursor {
+                line: *line,
+                tier: priority.tier(),
+                first,
+                page: BTreeMap::new(),
+                read: (start.of(*line, priority.tier()), i64::MIN),
+                more: first.is_some(),
+                opened: false,
+            });
+        }
+    }
+    cursors
 }
 
 fn candidate(row: &tokio_postgres::Row, parked: Option<i32>) -> Candidate {

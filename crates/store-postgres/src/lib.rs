@@ -14,6 +14,7 @@ mod leader;
 mod lease;
 mod limits;
 mod load;
+mod marks;
 mod names;
 mod naming;
 mod place;

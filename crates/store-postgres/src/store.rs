@@ -61,6 +61,7 @@ impl PostgresStore {
             clock: clock.clone(),
             changes: changed,
             wakes,
+            marks: Default::default(),
             served: tokio::sync::Mutex::new(Served::default()),
         });
         let (submit, settle) = (verbs.clone(), verbs.clone());

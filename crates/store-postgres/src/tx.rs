@@ -10,6 +10,9 @@ use tokio_postgres::{Error, Row, Statement};
 /// A value for a statement.
 pub type Value = Arc<dyn ToSql + Sync + Send>;
 
+/// A query with its values.
+pub type Query<'a> = (&'a str, &'a [&'a (dyn ToSql + Sync)]);
+
 /// Why a transaction came to nothing.
 #[derive(Debug)]
 pub enum Abort {
@@ -75,6 +78,20 @@ impl Tx {
             return Ok(client.query(&statement, values).await?);
         }
         Ok(try_join(client.batch_execute("BEGIN"), client.query(&statement, values)).await?.1)
+    }
+
+    /// Runs several queries in one go, one after the other.
+    pub async fn query_all(&mut self, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Abort> {
+        let opened = std::mem::replace(&mut self.open, true);
+        let client = self.client();
+        let mut statements: Vec<Statement> = Vec::with_capacity(queries.len());
+        for (sql, _) in queries {
+            statements.push(client.prepare_cached(sql).await?);
+        }
+        let begin = async { if opened { Ok(()) } else { client.batch_execute("BEGIN").await } };
+        let pairs = queries.iter().zip(&statements);
+        let all = try_join_all(pairs.map(|((_, values), statement)| client.query(statement, values)));
+        Ok(try_join(begin, all).await?.1)
     }
 
     /// Sends writes without a commit.

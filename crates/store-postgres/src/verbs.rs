@@ -6,8 +6,10 @@ use crate::flush;
 use crate::lease::{Leasing, Served};
 use crate::limits::Keys;
 use crate::load;
+use crate::marks::Marks;
 use crate::names::Names;
 use crate::naming::Naming;
+use crate::place::At;
 use crate::tx::{Abort, Tx, Write};
 use crate::wake::Wakes;
 use crate::work::{Step, Work};
@@ -35,6 +37,7 @@ pub struct Verbs {
     pub ids: Ids,
     pub clock: Arc<dyn Clock>,
     pub changes: watch::Sender<u64>,
+    pub marks: Marks,
     pub served: tokio::sync::Mutex<Served>,
     pub wakes: Wakes,
 }
@@ -97,6 +100,17 @@ impl Verbs {
         if !work.base.flow_ids.is_empty() {
             self.names.learn(|known| known.flow_ids.extend(work.base.flow_ids.clone()));
         }
+        if !work.staged.freed.is_empty() || !work.staged.unused.is_empty() {
+            // Whoever was let in by that stands anywhere.
+            self.marks.forget();
+        }
+        self.marks.lower(work.staged.tasks.values().flatten().filter_map(|placed| match placed.at {
+            At::Ready(spot) => {
+                let line = work.known.lanes.get(&placed.lane).map_or(placed.lane, |lane| lane.line);
+                Some(((line, placed.tier), spot.stamp))
+            }
+            _ => None,
+        }));
         if work.staged.wake {
             self.wake();
         }
@@ -144,11 +158,21 @@ impl Verbs {
                 names: &self.names,
                 naming: &self.naming,
                 served: &mut served,
+                marks: &self.marks,
                 keys: Keys::default(),
                 parked: 0,
+                reached: vec![],
+                skipped: vec![],
             };
             let done = match leasing.run(ask).await {
-                Ok((grant, writes)) => tx.commit(writes).await.map(|()| grant),
+                Ok((grant, writes)) => {
+                    let reached = leasing.reached;
+                    let done = tx.commit(writes).await;
+                    if done.is_ok() {
+                        self.marks.raise(&reached);
+                    }
+                    done.map(|()| grant)
+                }
                 Err(abort) => {
                     tx.roll_back().await;
                     Err(abort)
@@ -300,6 +324,7 @@ impl Verbs {
             };
             match done {
                 Ok(()) => {
+                    self.marks.forget();
                     self.wake();
                     return Ok(());
                 }

@@ -128,6 +128,8 @@ pub struct Base {
     pub heads: FxHashMap<i64, Option<Head>>,
     pub tasks: FxHashMap<i64, Option<Placed>>,
     pub rows: FxHashMap<i64, Option<TaskRow>>,
+    /// Where in the table `ready` the rows of tasks are that were met in line.
+    pub ready_rows: FxHashMap<i64, String>,
     /// Jobs of which every task that lives is in `tasks` and `rows`.
     pub live: FxHashSet<i64>,
     /// Jobs of which every task that is over is in `tasks`.
