@@ -59,14 +59,14 @@ impl Writer<'_> {
 
     /// Takes the ends of a job's tasks out of the counts by line.
     fn count_off(&mut self, seq: i64) -> Result<(), Abort> {
-        let ends: Vec<(i64, u8, i64)> = self
+        let ends: Vec<(i64, u8)> = self
             .sql
             .ends_of_job
-            .query_map((pack(seq, 0), pack(seq + 1, 0)), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+            .query_map((pack(seq, 0), pack(seq + 1, 0)), |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<Result<_, _>>()?;
-        for (lane, state, n) in ends {
+        for (lane, state) in ends {
             let state = state_of(state).ok_or_else(|| Abort::Invalid("an end without a state".to_owned()))?;
-            self.tally(lane, state, -n);
+            self.tally(lane, state, -1);
         }
         Ok(())
     }
