@@ -1,8 +1,7 @@
 //! A walk over the jobs that are old enough, page by page: archive, sync, remove, rest.
 
 use super::{Archive, Retention};
-use orchestrator_core::TaskId;
-use orchestrator_core::{JobId, JobState};
+use orchestrator_core::{JobId, JobState, TaskId};
 use orchestrator_store::{
     Catalog, Forgot, JobFilter, JobView, Page, Removable, RemovableAsk, Store, StoreError, StoreResult,
 };
@@ -86,8 +85,9 @@ impl<'a> Walk<'a> {
                 }
                 let removed = self.remove(&jobs, before, archive.as_mut(), &mut pruned).await;
                 // What stayed because of an error is met again by the next walk.
-                removed.inspect_err(|_| self.after = before)?;
+                let started = removed.inspect_err(|_| self.after = before)?;
                 told(&pruned);
+                self.rest(started, stop).await;
             }
             if !more {
                 break;
@@ -133,13 +133,14 @@ impl<'a> Walk<'a> {
         Ok((found.jobs, more))
     }
 
+    /// Removes jobs, archived first where that is asked for. Says when the transaction began.
     async fn remove(
         &self,
         jobs: &[Removable],
         behind: Option<JobId>,
         archive: Option<&mut Archive>,
         pruned: &mut Pruned,
-    ) -> Result<(), RetentionError> {
+    ) -> Result<Instant, RetentionError> {
         let wishes = match archive {
             None => jobs.to_vec(),
             Some(archive) => {
@@ -155,8 +156,7 @@ impl<'a> Walk<'a> {
             pruned.jobs += 1;
             pruned.tasks += u64::from(job.tasks);
         }
-        self.rest(started).await;
-        Ok(())
+        Ok(started)
     }
 
     /// Writes jobs to the archive, as they were found. Says which; one that was taken up again since is not among them.
@@ -197,14 +197,19 @@ impl<'a> Walk<'a> {
             if gone < limit {
                 break;
             }
-            self.rest(started).await;
+            self.rest(started, stop).await;
         }
         Ok(())
     }
 
     /// Leaves the store to the others for a multiple of the time that a transaction took.
-    async fn rest(&self, started: Instant) {
-        sleep((started.elapsed() * self.retention.rest).clamp(REST.0, REST.1)).await;
+    async fn rest(&self, started: Instant, stop: &CancellationToken) {
+        let pause = (started.elapsed() * self.retention.rest).clamp(REST.0, REST.1);
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            () = sleep(pause) => {}
+        }
     }
 }
 

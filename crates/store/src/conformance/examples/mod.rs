@@ -102,6 +102,8 @@ pub async fn examples(fixture: &dyn Fixture) {
     Box::pin(reopen::everything_is_kept(fixture)).await;
     let _running = Running("reopen::flows_are_kept");
     Box::pin(reopen::flows_are_kept(fixture)).await;
+    let _running = Running("reopen::what_is_held_goes_back_to_its_line");
+    Box::pin(reopen::what_is_held_goes_back_to_its_line(fixture)).await;
 }
 
 async fn flow_examples(fixture: &dyn Fixture) {
