@@ -3,7 +3,7 @@
 use crate::config::Problem;
 use crate::exit::Exit;
 use orchestrator_core::FieldError;
-use orchestrator_engine::{FlowError, JobError};
+use orchestrator_engine::{FlowError, JobError, RetentionError};
 use orchestrator_store::StoreError;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -142,6 +142,24 @@ impl From<JobError> for CliError {
             | JobError::NoRecovery { .. } => Exit::Conflict,
         };
         CliError::new(exit, error.code(), error.to_string())
+    }
+}
+
+impl From<RetentionError> for CliError {
+    fn from(error: RetentionError) -> Self {
+        match error {
+            RetentionError::Store(error) => error.into(),
+            RetentionError::Archive { path, source } => {
+                CliError::new(Exit::Error, "archive", format!("cannot write to the archive: {source}"))
+                    .at(path.display().to_string())
+                    .hint("nothing was removed that is not in it; make room or fix the permissions, then run the command again")
+            }
+            RetentionError::Elsewhere { path } => {
+                CliError::new(Exit::Conflict, "archive_busy", "another process writes to the archive just now")
+                    .at(path.display().to_string())
+                    .hint("it removes old jobs itself; wait for it, or name another directory with --archive")
+            }
+        }
     }
 }
 

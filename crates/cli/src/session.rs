@@ -1,7 +1,7 @@
 //! What most commands start with: the configuration, the log, the handlers and the store.
 
 use crate::cli::Globals;
-use crate::config::{self, Config, Flag, Loaded, Sources};
+use crate::config::{self, Config, Flag, Loaded, RetentionConfig, Sources};
 use crate::database;
 pub use crate::database::Missing;
 use crate::error::{CliError, CliResult};
@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::log;
 use crate::output::Output;
 use orchestrator_core::Millis;
-use orchestrator_engine::{Engine, EngineConfig};
+use orchestrator_engine::{Engine, EngineConfig, Retention};
 use orchestrator_store::Store;
 use orchestrator_worker::Registry;
 use orchestrator_worker::builtin::{self, BuiltinConfig};
@@ -55,6 +55,19 @@ impl Session {
             ..EngineConfig::default()
         };
         Engine::new(store, config)
+    }
+
+    /// What is kept how long.
+    pub fn retention(&self) -> Retention {
+        let RetentionConfig { completed, failed, dead_letters, journal, archive } = &self.config.retention;
+        Retention {
+            completed: completed.0,
+            failed: failed.0,
+            dead_letters: dead_letters.0,
+            journal: journal.0,
+            archive: (!archive.is_empty()).then(|| archive.into()),
+            ..Retention::default()
+        }
     }
 
     /// The handlers of this program.

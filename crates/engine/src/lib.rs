@@ -1,5 +1,5 @@
 //! The engine: takes jobs in, serves the workers of this process, tells who waits that a job has
-//! ended, and sweeps what is overdue. [`JobHandle`] is what a program that embeds it works with.
+//! ended, sweeps what is overdue, and removes what is old. [`JobHandle`] is what a program that embeds it works with.
 //!
 //! It knows the store contract and never a backend. It keeps no state of its own that matters:
 //! whatever it holds in memory is a hint, the store is the truth, and any number of engines may
@@ -11,6 +11,7 @@ mod handle;
 mod intake;
 mod local;
 mod progress;
+mod retention;
 mod sweeper;
 mod waiters;
 
@@ -18,6 +19,7 @@ pub use error::{FlowError, JobError, Verb};
 pub use handle::JobHandle;
 pub use intake::SubmitError;
 pub use progress::{Progress, TaskProgress};
+pub use retention::{PageSize, Pruned, Retainer, Retention, RetentionError};
 pub use sweeper::Sweeper;
 pub use waiters::{WaitError, Waited};
 

@@ -12,7 +12,7 @@ use crate::process::Process;
 use crate::world::{World, shown};
 use async_trait::async_trait;
 use lease::Unanswered;
-use orchestrator_core::{Millis, NewJob};
+use orchestrator_core::{Millis, NewJob, Timestamp};
 use orchestrator_store::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -291,6 +291,20 @@ impl Store for SimStore {
         });
         self.world.ring(self.process.name);
         call.leave().await
+    }
+
+    async fn forget(&self, jobs: Vec<Forget>) -> StoreResult<Vec<Forgot>> {
+        let call = self.enter("forget", true).await?;
+        let answers = self.world.store.forget(jobs).await?;
+        call.leave().await?;
+        Ok(answers)
+    }
+
+    async fn forget_journal(&self, before: Timestamp, limit: u32) -> StoreResult<u32> {
+        let call = self.enter("forget_journal", true).await?;
+        let gone = self.world.store.forget_journal(before, limit).await?;
+        call.leave().await?;
+        Ok(gone)
     }
 }
 

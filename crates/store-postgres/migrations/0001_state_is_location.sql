@@ -63,6 +63,13 @@ CREATE TABLE keys (
     job    bigint NOT NULL
 );
 
+-- Jobs that had a key before, and ended badly: the newest of them has it again when the one that has it is removed.
+CREATE TABLE former_keys (
+    digest uuid NOT NULL,
+    job    bigint NOT NULL,
+    PRIMARY KEY (digest, job)
+);
+
 -- The head of a job of a flow: all of it that changes. Its row lock is the lock of the job.
 CREATE TABLE runs (
     seq     bigint PRIMARY KEY,
@@ -276,3 +283,13 @@ ALTER TABLE alive SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_thr
 ALTER TABLE fair SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE tally SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE limit_keys SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+
+-- Rows gather here for as long as jobs are kept. Of a large table the usual share would be millions of rows, cleared away in
+-- one long go: smaller shares keep each go short, and what retention removes is filled again soon.
+ALTER TABLE jobs SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_vacuum_insert_threshold = 100000);
+ALTER TABLE keys SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_vacuum_insert_threshold = 100000);
+ALTER TABLE ended SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_vacuum_insert_threshold = 100000);
+ALTER TABLE runs SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_vacuum_insert_threshold = 100000);
+ALTER TABLE tasks SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_vacuum_insert_threshold = 100000);
+ALTER TABLE attempts SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_vacuum_insert_threshold = 100000);
+ALTER TABLE journal SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_vacuum_insert_threshold = 100000);

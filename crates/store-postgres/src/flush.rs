@@ -233,6 +233,11 @@ fn jobs(work: &Work, out: &mut Vec<Write>) {
             WHERE k.digest = w.digest";
         out.push(Write::new(sql, vec![Arc::new(moved.0), Arc::new(moved.1)]));
     }
+    if !staged.former.is_empty() {
+        let (digests, seqs): (Vec<_>, Vec<_>) = staged.former.iter().copied().unzip();
+        let sql = "INSERT INTO former_keys (digest, job) SELECT * FROM unnest($1::uuid[], $2::bigint[])";
+        out.push(Write::new(sql, vec![Arc::new(digests), Arc::new(seqs)]));
+    }
 }
 
 fn base_head(base: &Base, seq: i64) -> Option<&Head> {
@@ -532,6 +537,11 @@ fn fair(work: &Work, out: &mut Vec<Write>) {
     out.push(Write::new(sql, vec![Arc::new(lines), Arc::new(tiers), Arc::new(tenants), Arc::new(next)]));
 }
 
+/// Adds to the counts of ended tasks.
+pub const TALLY: &str = "INSERT INTO tally AS t (line, state, slot, n)
+    SELECT line, state, pg_backend_pid() % 64, n FROM unnest($1::int[], $2::smallint[], $3::bigint[]) w(line, state, n)
+    ON CONFLICT (line, state, slot) DO UPDATE SET n = t.n + excluded.n";
+
 /// Counts go to the slot of the connection, so that transactions do not wait for each other.
 fn counts(work: &Work, out: &mut Vec<Write>) {
     let staged = &work.staged;
@@ -539,10 +549,7 @@ fn counts(work: &Work, out: &mut Vec<Write>) {
         let lines: Vec<i32> = staged.tallies.keys().map(|key| key.0).collect();
         let states: Vec<i16> = staged.tallies.keys().map(|key| i16::from(key.1)).collect();
         let by: Vec<i64> = staged.tallies.values().copied().collect();
-        let sql = "INSERT INTO tally AS t (line, state, slot, n)
-            SELECT line, state, pg_backend_pid() % 64, n FROM unnest($1::int[], $2::smallint[], $3::bigint[]) w(line, state, n)
-            ON CONFLICT (line, state, slot) DO UPDATE SET n = t.n + excluded.n";
-        out.push(Write::new(sql, vec![Arc::new(lines), Arc::new(states), Arc::new(by)]));
+        out.push(Write::new(TALLY, vec![Arc::new(lines), Arc::new(states), Arc::new(by)]));
     }
     if !staged.timings.is_empty() {
         let flows: Vec<i32> = staged.timings.keys().map(|key| key.0).collect();

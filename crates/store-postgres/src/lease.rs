@@ -251,8 +251,7 @@ impl Leasing<'_> {
                     .needs
                     .tasks
                     .extend(due.iter().filter(|task| !self.work.base.tasks.contains_key(task)));
-                let done =
-                    self.work.compute(&due, |work, task| work.come_due(*task)).map_err(Abort::Invalid)?;
+                let done = self.work.compute(&due, |work, task| work.come_due(*task))?;
                 if done.is_some() {
                     break;
                 }

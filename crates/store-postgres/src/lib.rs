@@ -10,6 +10,7 @@ mod clock;
 pub mod connect;
 pub mod error;
 mod flush;
+mod forget;
 mod leader;
 mod lease;
 mod limits;

@@ -15,9 +15,10 @@ use async_trait::async_trait;
 use orchestrator_core::{JobId, Millis, NewJob, Outcome, TaskId, Timestamp};
 use orchestrator_store::packed::Ids;
 use orchestrator_store::{
-    Beat, Catalog, Clock, Command, Controlled, DeadLetter, FlowChange, FlowChanged, FlowView, Held,
-    JobFilter, JobView, JournalEntry, LeaseAsk, LeaseGrant, LimitChange, LimitView, LineFilter, Page,
-    Settled, Settlement, Stats, Store, StoreError, StoreResult, Submitted, SweepAsk, Swept, TaskView,
+    Beat, Catalog, Clock, Command, Controlled, DeadLetter, FlowChange, FlowChanged, FlowView, Forget, Forgot,
+    Held, JobFilter, JobView, JournalEntry, LeaseAsk, LeaseGrant, LimitChange, LimitView, LineFilter, Page,
+    RemovableAsk, RemovablePage, Settled, Settlement, Stats, Store, StoreError, StoreResult, Submitted,
+    SweepAsk, Swept, TaskView,
 };
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
@@ -168,6 +169,14 @@ impl Store for PostgresStore {
     async fn set_limits(&self, changes: Vec<LimitChange>) -> StoreResult<()> {
         self.run(|verbs| async move { verbs.set_limits(&changes).await }).await
     }
+
+    async fn forget(&self, jobs: Vec<Forget>) -> StoreResult<Vec<Forgot>> {
+        self.run(|verbs| async move { verbs.forget(&jobs).await }).await
+    }
+
+    async fn forget_journal(&self, before: Timestamp, limit: u32) -> StoreResult<u32> {
+        self.run(move |verbs| async move { verbs.forget_journal(before, limit).await }).await
+    }
 }
 
 #[async_trait]
@@ -180,6 +189,10 @@ impl Catalog for PostgresStore {
         self.leader.leave();
         self.verbs.connections.close();
         self.verbs.naming.0.close();
+    }
+
+    async fn leads(&self) -> bool {
+        self.leader.leads().await
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -233,6 +246,10 @@ impl Catalog for PostgresStore {
 
     async fn limits(&self) -> StoreResult<Vec<LimitView>> {
         read!(self, reader => reader.limits())
+    }
+
+    async fn removable(&self, ask: RemovableAsk) -> StoreResult<RemovablePage> {
+        read!(self, reader => reader.removable(&ask))
     }
 
     async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>> {

@@ -1,6 +1,7 @@
 //! A transaction on one connection: statements are prepared once per connection and sent in pipelines.
 
 use crate::error;
+use crate::work::Stop;
 use futures_util::future::{try_join, try_join_all, try_join3};
 use orchestrator_store::StoreError;
 use std::sync::Arc;
@@ -31,6 +32,16 @@ pub enum Abort {
 impl From<Error> for Abort {
     fn from(error: Error) -> Self {
         Abort::Sql(error)
+    }
+}
+
+impl From<Stop> for Abort {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Invalid(why) => Abort::Invalid(why),
+            // What is missing is read and computed again, so it does not come this far.
+            Stop::Gone | Stop::Missing => Abort::Again("a job is gone that was there a moment ago"),
+        }
     }
 }
 

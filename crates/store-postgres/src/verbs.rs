@@ -43,7 +43,8 @@ pub struct Verbs {
 }
 
 impl Verbs {
-    async fn begin(&self) -> Result<(Tx, Work), Abort> {
+    /// A transaction that has done nothing yet.
+    pub(crate) async fn begin(&self) -> Result<(Tx, Work), Abort> {
         let tx = Tx::new(self.connections.writer().await.map_err(Abort::Away)?);
         Ok((tx, Work::new(self.clock.now(), self.ids, self.names.known())))
     }
@@ -60,7 +61,7 @@ impl Verbs {
             if !work.needs.is_empty() {
                 load::load(tx, &self.names, &self.naming, work).await?;
             }
-            if let Some(answers) = work.compute(requests, one).map_err(Abort::Invalid)? {
+            if let Some(answers) = work.compute(requests, one)? {
                 return Ok(answers);
             }
         }
@@ -335,7 +336,7 @@ impl Verbs {
 }
 
 /// Waits a moment before the next try, where that makes sense.
-async fn again(abort: Abort, tries: &mut u32) -> Result<(), Abort> {
+pub(crate) async fn again(abort: Abort, tries: &mut u32) -> Result<(), Abort> {
     *tries += 1;
     let passes = match &abort {
         Abort::Again(_) => true,

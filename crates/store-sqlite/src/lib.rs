@@ -12,11 +12,12 @@ mod turn;
 mod writer;
 
 use async_trait::async_trait;
-use orchestrator_core::{Millis, NewJob};
+use orchestrator_core::{Millis, NewJob, Timestamp};
 use orchestrator_store::packed::{Ids, SALT_BITS};
 use orchestrator_store::{
-    Beat, Clock, Command, Controlled, FlowChange, FlowChanged, Held, LeaseAsk, LeaseGrant, LimitChange,
-    Settled, Settlement, Store, StoreError, StoreResult, Submitted, SweepAsk, Swept, SystemClock,
+    Beat, Clock, Command, Controlled, FlowChange, FlowChanged, Forget, Forgot, Held, LeaseAsk, LeaseGrant,
+    LimitChange, Settled, Settlement, Store, StoreError, StoreResult, Submitted, SweepAsk, Swept,
+    SystemClock,
 };
 use read::Readers;
 use rusqlite::{Connection, OptionalExtension};
@@ -187,5 +188,13 @@ impl Store for SqliteStore {
 
     async fn set_limits(&self, changes: Vec<LimitChange>) -> StoreResult<()> {
         self.ask(|reply| Request::SetLimits(changes, reply)).await
+    }
+
+    async fn forget(&self, jobs: Vec<Forget>) -> StoreResult<Vec<Forgot>> {
+        self.ask(|reply| Request::Forget(jobs, reply)).await
+    }
+
+    async fn forget_journal(&self, before: Timestamp, limit: u32) -> StoreResult<u32> {
+        self.ask(|reply| Request::ForgetJournal((before, limit), reply)).await
     }
 }

@@ -1,6 +1,7 @@
 //! The two traits that a backend implements.
 
 use crate::error::StoreResult;
+use crate::retention::*;
 use crate::verbs::*;
 use crate::views::*;
 use async_trait::async_trait;
@@ -42,6 +43,16 @@ pub trait Store: Catalog {
 
     /// Writes or strikes limit rules; they hold for the next lease on.
     async fn set_limits(&self, changes: Vec<LimitChange>) -> StoreResult<()>;
+
+    /// Removes jobs that have ended, each with all that belongs to it: tasks, attempts, dead letters, and its key. A
+    /// key goes back to the newest job that is left of those that had it, and is free where there is none. Counts by
+    /// line are of what is there, so they fall. What named a removed job, names none; numbers of jobs are never given
+    /// out again.
+    async fn forget(&self, jobs: Vec<Forget>) -> StoreResult<Vec<Forgot>>;
+
+    /// Removes entries of the journal, from the oldest on, as long as they are older than a moment: at most `limit`.
+    /// Says how many went. The newest entry stays, so that the numbers go on from it.
+    async fn forget_journal(&self, before: Timestamp, limit: u32) -> StoreResult<u32>;
 }
 
 /// Reads and facts. What they say was true at some moment between call and answer.
@@ -53,6 +64,10 @@ pub trait Catalog: Send + Sync + 'static {
     /// Ends what is under way, gives up what this process holds of the database, and refuses everything after
     /// that. Work that was handed out stays handed out.
     async fn close(&self);
+
+    /// Whether this process is the one that does what one is enough for, such as removing old jobs. Of several
+    /// processes on a file all may be; doing it twice must do no harm.
+    async fn leads(&self) -> bool;
 
     /// A number that rises when work may have become ready. A hint only: the next lease is the
     /// truth. Register before asking for a lease.
@@ -73,7 +88,7 @@ pub trait Catalog: Send + Sync + 'static {
     /// The ids of jobs that start with `prefix`, newest first: at most `limit`.
     async fn ids(&self, prefix: String, limit: u32) -> StoreResult<Vec<JobId>>;
 
-    /// Jobs in order of submission, or the newest first, from after `page.after`.
+    /// Jobs in order of submission, or the newest first, from after `page.after`, which may be removed meanwhile.
     async fn list(&self, filter: JobFilter, page: Page) -> StoreResult<Vec<JobView>>;
 
     /// Counts by line.
@@ -96,6 +111,12 @@ pub trait Catalog: Send + Sync + 'static {
     /// Every limit rule and every key that is in use, in order.
     async fn limits(&self) -> StoreResult<Vec<LimitView>>;
 
-    /// The journal from after entry `after`, at most `limit` entries (an entry is one commit).
+    /// Jobs that ended long enough ago, in order of submission. The look ends at the first job that was created at or
+    /// after the latest of the moments that are asked for; one that ended before it is behind it only where a clock
+    /// was set back.
+    async fn removable(&self, ask: RemovableAsk) -> StoreResult<RemovablePage>;
+
+    /// The journal from after entry `after`, at most `limit` entries (an entry is one commit). Events of jobs that
+    /// were removed are left out.
     async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>>;
 }

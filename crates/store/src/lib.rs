@@ -10,11 +10,13 @@ mod contract;
 pub mod error;
 pub mod model;
 pub mod packed;
+mod retention;
 mod verbs;
 mod views;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{Catalog, Store};
 pub use error::{StoreError, StoreResult};
+pub use retention::*;
 pub use verbs::*;
 pub use views::*;

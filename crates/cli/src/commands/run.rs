@@ -207,6 +207,7 @@ pub async fn work_on(
     }
     workers::write_limits(session, &**store).await?;
     let sweeper = engine.start_sweeper();
+    let retainer = engine.start_retention(session.retention());
     let pool =
         Pool::start(engine.source(), handlers_of(job, session.registry()), pool_config(session, job, terms));
     let ended = tokio::select! {
@@ -229,6 +230,9 @@ pub async fn work_on(
     }
     workers::stop(&pool, grace, &mut signals, |text| live.note(text)).await;
     sweeper.stop().await;
+    if let Some(retainer) = retainer {
+        retainer.stop().await;
+    }
     match ended? {
         // What ran last may have ended the job.
         asked @ (End::Asked | End::Patience(_)) => Ok(ended_meanwhile(&engine, job).await?.unwrap_or(asked)),

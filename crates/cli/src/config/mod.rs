@@ -16,7 +16,7 @@ pub use problem::{Problem, lines as problem_lines, near};
 
 use orchestrator_core::{LimitKey, LimitRule, Millis, RetryPolicy};
 use std::collections::BTreeMap;
-use value::{Caps, Size};
+use value::{Caps, Keep, Size};
 
 /// The file that is read when `--config` names none.
 pub const DEFAULT_FILE: &str = "orchestrator.toml";
@@ -33,6 +33,8 @@ pub struct Config {
     pub retry: RetryPolicy,
     /// What holds for every attempt.
     pub task: TaskConfig,
+    /// How long what is over is kept.
+    pub retention: RetentionConfig,
     /// The `download` handler.
     pub download: DownloadConfig,
     /// Calls to other services.
@@ -86,6 +88,21 @@ pub struct TaskConfig {
     pub timeout: Millis,
     /// How often a worker may vanish.
     pub max_crashes: u32,
+}
+
+/// `[retention]`
+#[derive(Clone, Debug, Default)]
+pub struct RetentionConfig {
+    /// How long jobs stay that completed.
+    pub completed: Keep,
+    /// How long jobs stay that ended badly.
+    pub failed: Keep,
+    /// How long jobs stay that have an open dead letter.
+    pub dead_letters: Keep,
+    /// How long entries of the journal stay.
+    pub journal: Keep,
+    /// Where jobs are written before they go; nowhere, if empty.
+    pub archive: String,
 }
 
 /// `[download]`

@@ -2,7 +2,7 @@
 //! `config show`, the default file and the reference are all made from it.
 
 use super::Config;
-use super::value::{caps, number, size, span, text, word};
+use super::value::{caps, keep, number, size, span, text, word};
 use std::fmt::Display;
 
 /// How a setting is written in a file and in JSON.
@@ -235,6 +235,46 @@ pub static SETTINGS: &[Setting] = &[
         kind: Kind::Number,
         doc: "How often a job's worker may vanish before the job is put aside as a poison.",
         set: |c, t| put(&mut c.task.max_crashes, number(t, 1..=MANY)),
+    },
+    Setting {
+        key: "retention.completed",
+        env: &["ORCHESTRATOR_RETENTION_COMPLETED"],
+        default: "off",
+        kind: Kind::Span,
+        doc: "After so long jobs that completed are removed, such as \"30d\"; off keeps them for ever.",
+        set: |c, t| put(&mut c.retention.completed, keep(t)),
+    },
+    Setting {
+        key: "retention.failed",
+        env: &["ORCHESTRATOR_RETENTION_FAILED"],
+        default: "off",
+        kind: Kind::Span,
+        doc: "The same for jobs that failed, timed out or were cancelled and have no open dead letter.",
+        set: |c, t| put(&mut c.retention.failed, keep(t)),
+    },
+    Setting {
+        key: "retention.dead_letters",
+        env: &["ORCHESTRATOR_RETENTION_DEAD_LETTERS"],
+        default: "off",
+        kind: Kind::Span,
+        doc: "The same for jobs with a dead letter on which nobody has decided.",
+        set: |c, t| put(&mut c.retention.dead_letters, keep(t)),
+    },
+    Setting {
+        key: "retention.journal",
+        env: &["ORCHESTRATOR_RETENTION_JOURNAL"],
+        default: "off",
+        kind: Kind::Span,
+        doc: "After so long entries of the journal of changes are removed.",
+        set: |c, t| put(&mut c.retention.journal, keep(t)),
+    },
+    Setting {
+        key: "retention.archive",
+        env: &["ORCHESTRATOR_RETENTION_ARCHIVE"],
+        default: "",
+        kind: Kind::Text,
+        doc: "A directory: jobs are written there as JSON lines before they are removed. Empty archives nothing.",
+        set: |c, t| put(&mut c.retention.archive, Ok(t.to_owned())),
     },
     Setting {
         key: "download.dir",

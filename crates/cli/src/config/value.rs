@@ -35,6 +35,30 @@ pub fn span(text: &str) -> Result<Millis, String> {
     }
 }
 
+/// How long something is kept: for a span, or for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keep(pub Option<Millis>);
+
+impl fmt::Display for Keep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(span) => span.fmt(f),
+            None => f.write_str("off"),
+        }
+    }
+}
+
+/// Reads how long something is kept.
+pub fn keep(text: &str) -> Result<Keep, String> {
+    if text.trim().eq_ignore_ascii_case("off") {
+        return Ok(Keep(None));
+    }
+    match span(text) {
+        Ok(span) => Ok(Keep(Some(span))),
+        Err(_) => Err("not a span of time longer than zero, nor off; write it as 12h, 30d or off".to_owned()),
+    }
+}
+
 /// A size in bytes that writes itself in the largest unit that says it exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size(pub u64);
@@ -162,6 +186,18 @@ mod tests {
         }
         for bad in ["", "0", "x=0", "x=y", "=3", "{", "{\"a\":\"b\"}"] {
             assert!(caps(bad, 8).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_for_ever_is_off() {
+        assert_eq!(keep(" Off "), Ok(Keep(None)));
+        assert_eq!(keep("30d"), Ok(Keep(Some(Millis::hours(720)))));
+        for text in ["off", "12h", "30d"] {
+            assert_eq!(keep(text).unwrap().to_string(), text);
+        }
+        for bad in ["", "0", "-1d", "never"] {
+            assert!(keep(bad).is_err(), "{bad}");
         }
     }
 

@@ -32,7 +32,7 @@ fn all_errors_are_told_at_once() {
 #[test]
 fn flags_win_over_the_environment_and_that_over_the_file() {
     let place = Place::new();
-    place.write("mine.toml", "[store]\npath = \"file.db\"\n[queue]\ngrace = \"3s\"\n");
+    place.write("mine.toml", "[store]\ndb = \"file.db\"\n[queue]\ngrace = \"3s\"\n");
     let show = place.run_with(
         &[
             ("ORCHESTRATOR_DB", "env.db"),
@@ -42,7 +42,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
         &["config", "show", "--origins", "--config", "mine.toml", "--db", "flag.db"],
     );
     for line in [
-        "path = \"flag.db\" # flag --db",
+        "db = \"flag.db\" # flag --db",
         "grace = \"3s\" # mine.toml:4",
         "max_retries = 9 # env ORCHESTRATOR_MAX_RETRY_ATTEMPTS",
         "level = \"info\" # env ORCHESTRATOR_LOG_LEVEL",
@@ -53,7 +53,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
         assert!(found, "{line}\n{show:?}");
     }
     let json = place.json(&["config", "show", "--config", "mine.toml"]);
-    assert_eq!((&json["store"]["path"], &json["queue"]["max_per_host"]), (&"file.db".into(), &4.into()));
+    assert_eq!((&json["store"]["db"], &json["queue"]["max_per_host"]), (&"file.db".into(), &4.into()));
 }
 
 #[test]

@@ -30,6 +30,7 @@ fn every_help_opens_with_examples() {
         "jobs rerun",
         "jobs stats",
         "jobs stuck",
+        "jobs prune",
         "tasks",
         "tasks list",
         "tasks show",

@@ -164,6 +164,11 @@ impl Run {
         Some(Place { task: group.task, item: Some(index - group.first) })
     }
 
+    /// How many tasks there are, items among them.
+    pub fn size(&self) -> u32 {
+        self.tasks.len() as u32 + self.groups.iter().map(|group| group.count).sum::<u32>()
+    }
+
     /// What a task of the plan was expanded into.
     pub fn group(&self, task: u32) -> Option<&Group> {
         self.groups.iter().find(|group| group.task == task)

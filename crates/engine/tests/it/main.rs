@@ -6,6 +6,7 @@ mod intake;
 mod leases;
 mod prefetch;
 mod progress;
+mod retention;
 mod running;
 mod shutdown;
 mod stopping;

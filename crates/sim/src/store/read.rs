@@ -25,6 +25,10 @@ impl Catalog for SimStore {
 
     async fn close(&self) {}
 
+    async fn leads(&self) -> bool {
+        self.world.store.leads().await
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.bell.subscribe()
     }
@@ -76,6 +80,10 @@ impl Catalog for SimStore {
 
     async fn limits(&self) -> StoreResult<Vec<LimitView>> {
         read!(self.limits())
+    }
+
+    async fn removable(&self, ask: RemovableAsk) -> StoreResult<RemovablePage> {
+        read!(self.removable(ask))
     }
 
     async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>> {

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use tokio_postgres::Row;
 
 /// The key of the lock under which numbers are given out.
-const NUMBERING: i64 = 0x6A6F_7572_6E61_6C00;
+pub const NUMBERING: i64 = 0x6A6F_7572_6E61_6C00;
 
 /// An event as it is written: the number of the job, the index of the task, the state, the attempt.
 type Written = (i64, u32, u8, u32);

@@ -9,13 +9,14 @@ mod flows;
 mod jobs;
 mod journal;
 mod list;
+mod removable;
 mod row;
 mod shared;
 mod sql;
 mod stats;
 mod tasks;
 
-pub use journal::journal;
+pub use journal::{NUMBERING as JOURNAL_NUMBERING, journal};
 
 use crate::names::Names;
 use deadpool_postgres::{Client, Transaction};

@@ -93,12 +93,11 @@ impl Work {
             match (due, spot) {
                 (Some(due), _) if due > self.now => self.wait(task, lane, tier, due, counters, checkpoint),
                 (due, spot) => {
+                    // Also where it keeps its place: the line in which that is has to be known.
+                    let line = self.lane(lane)?.line;
                     let spot = match spot {
                         Some(spot) => spot,
-                        None => {
-                            let line = self.lane(lane)?.line;
-                            self.enter(line, tier, head.tenant, head.run.continues())?
-                        }
+                        None => self.enter(line, tier, head.tenant, head.run.continues())?,
                     };
                     if due.is_some() && counters.failures > 0 {
                         self.note(task, TaskState::Queued, counters.attempt);

@@ -12,6 +12,8 @@ mod place;
 mod settle;
 mod submit;
 
+pub use submit::key_digest;
+
 use crate::names::{Known, Lane, LaneName};
 use crate::place::Placed;
 use orchestrator_core::flow::{Plan, Run};
@@ -29,6 +31,8 @@ pub enum Stop {
     Missing,
     /// The request cannot be stored.
     Invalid(String),
+    /// Something is not there that was a moment ago: somebody removed the job meanwhile.
+    Gone,
 }
 
 /// The result of a step of a computation.
@@ -220,6 +224,8 @@ pub struct Staged {
     pub upgraded: FxHashMap<i64, i32>,
     /// Who has a key from now on.
     pub holders: FxHashMap<Uuid, i64>,
+    /// Jobs that had a key which another job has now.
+    pub former: Vec<(Uuid, i64)>,
     pub fair: FxHashMap<FairKey, i64>,
     pub records: Vec<Record>,
     /// Ranges of tasks whose records go.
@@ -270,14 +276,14 @@ impl Work {
         &mut self,
         requests: &[Q],
         mut one: impl FnMut(&mut Work, &Q) -> Step<A>,
-    ) -> Result<Option<Vec<A>>, String> {
+    ) -> Step<Option<Vec<A>>> {
         self.staged = Staged::default();
         let mut answers = Vec::with_capacity(requests.len());
         for request in requests {
             match one(self, request).and_then(|answer| self.tell_waiters().map(|()| answer)) {
                 Ok(answer) => answers.push(answer),
                 // What follows something that is missing may look wrong, and is computed again anyway.
-                Err(Stop::Invalid(why)) if self.needs.is_empty() => return Err(why),
+                Err(stop) if self.needs.is_empty() => return Err(stop),
                 Err(_) => self.staged.ending.clear(),
             }
         }
@@ -315,7 +321,7 @@ impl Work {
         }
         match self.base.heads.get(&seq) {
             Some(Some(head)) => Ok(head.clone()),
-            Some(None) => Err(Stop::Invalid(format!("job number {seq} has no head"))),
+            Some(None) => Err(Stop::Gone),
             None => self.missing(|needs| {
                 needs.heads.insert(seq);
             }),

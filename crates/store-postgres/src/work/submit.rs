@@ -1,7 +1,7 @@
 //! Taking jobs in.
 
 use super::moves::not_after;
-use super::{Head, JobRow, Step, Work};
+use super::{Head, JobRow, Step, Stop, Work};
 use crate::names::digest;
 use orchestrator_core::flow::{Plan, Run};
 use orchestrator_core::{Counters, JobId, JobState, Limits, NewJob, TaskSpec, TaskState, Timestamp};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 /// What stands for a key in a window.
-fn key_digest(tenant: &str, scope: &str, text: &str, bucket: i64) -> Uuid {
+pub fn key_digest(tenant: &str, scope: &str, text: &str, bucket: i64) -> Uuid {
     digest(&[tenant.as_bytes(), scope.as_bytes(), text.as_bytes(), &bucket.to_le_bytes()])
 }
 
@@ -21,12 +21,12 @@ impl Work {
         let tenant = self.tenant_id(&job.tenant);
         let bucket = job.key.as_ref().map(|key| key.bucket(self.now));
         let mut previous = None;
-        let mut named = None;
+        let (mut named, mut former) = (None, None);
         if let (Some(key), Some(bucket)) = (&job.key, bucket) {
             let digest = key_digest(&job.tenant, &job.work.key_scope(), &key.text, bucket);
             named = Some(digest);
             if let Some(seq) = self.holder(digest)? {
-                let row = self.job(seq)?.ok_or_else(|| gone(seq))?;
+                let row = self.job(seq)?.ok_or(Stop::Gone)?;
                 let state = self.job_state(seq, &row)?;
                 let id = self.ids.job(row.created, seq);
                 if !state.is_terminal() || state == JobState::Completed {
@@ -38,6 +38,7 @@ impl Work {
                     });
                 }
                 previous = Some((seq, id));
+                former = Some(seq);
             }
         }
         if let (None, Some(id)) = (previous, job.rerun_of)
@@ -54,6 +55,7 @@ impl Work {
         self.staged.used += 1;
         if let Some(digest) = named {
             self.staged.holders.insert(digest, seq);
+            self.staged.former.extend(former.map(|former| (digest, former)));
         }
         let row = JobRow {
             created: self.now,
@@ -104,7 +106,7 @@ impl Work {
         let holder = self.holder(key_digest(&tenant, &scope, key, bucket))?;
         match holder.filter(|holder| *holder != seq) {
             Some(newer) => {
-                let created = self.job(newer)?.ok_or_else(|| gone(newer))?.created;
+                let created = self.job(newer)?.ok_or(Stop::Gone)?.created;
                 Ok(Some(self.ids.job(created, newer)))
             }
             None => Ok(None),
@@ -200,14 +202,8 @@ impl Work {
         if row.flow.is_some() {
             return Ok(self.head(seq)?.run.state);
         }
-        let placed = self.placed(pack(seq, 0))?.ok_or_else(|| gone(seq))?;
+        let placed = self.placed(pack(seq, 0))?.ok_or(Stop::Gone)?;
         let started = placed.counters.attempt > 0;
         Ok(JobState::of_only_task(placed.state(), started || placed.end().is_some()))
     }
-}
-
-fn gone(seq: i64) -> super::Stop {
-    super::Stop::Invalid(format!(
-        "job number {seq} stands nowhere: the database was changed by another program"
-    ))
 }

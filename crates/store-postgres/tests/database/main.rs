@@ -2,6 +2,7 @@
 
 mod connect;
 mod errors;
+mod forget;
 mod schema;
 mod tls;
 

@@ -1,12 +1,12 @@
 //! The catalog of the contract, on the readers.
 
-use super::{flows, jobs, stats};
+use super::{flows, jobs, removable, stats};
 use crate::SqliteStore;
 use async_trait::async_trait;
 use orchestrator_core::{JobId, TaskId, Timestamp};
 use orchestrator_store::{
     Catalog, DeadLetter, FlowView, Held, JobFilter, JobView, JournalEntry, LimitView, LineFilter, Page,
-    Stats, StoreResult, TaskView,
+    RemovableAsk, RemovablePage, Stats, StoreResult, TaskView,
 };
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -19,6 +19,10 @@ impl Catalog for SqliteStore {
 
     async fn close(&self) {
         SqliteStore::close(self);
+    }
+
+    async fn leads(&self) -> bool {
+        true
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -85,6 +89,10 @@ impl Catalog for SqliteStore {
 
     async fn limits(&self) -> StoreResult<Vec<LimitView>> {
         self.readers.read(|at| stats::limits(at.conn)).await
+    }
+
+    async fn removable(&self, ask: RemovableAsk) -> StoreResult<RemovablePage> {
+        self.readers.read(move |at| removable::removable(at, &ask)).await
     }
 
     async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>> {

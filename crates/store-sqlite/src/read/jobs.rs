@@ -278,7 +278,7 @@ fn head(at: Reading<'_>, row: &Row<'_>) -> rusqlite::Result<Option<Head>> {
     }))
 }
 
-fn read_run(body: ValueRef<'_>) -> rusqlite::Result<Run> {
+pub(super) fn read_run(body: ValueRef<'_>) -> rusqlite::Result<Run> {
     postcard::from_bytes(body.as_blob()?).map_err(|_| unreadable(0, "the head of a job"))
 }
 

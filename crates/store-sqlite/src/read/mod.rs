@@ -3,6 +3,7 @@
 mod catalog;
 mod flows;
 mod jobs;
+mod removable;
 mod stats;
 mod tasks;
 

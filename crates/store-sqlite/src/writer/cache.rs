@@ -67,7 +67,7 @@ type LaneName = (Arc<str>, Arc<str>, Limits);
 /// The cache.
 #[derive(Debug, Default)]
 pub struct Cache {
-    /// The newest job.
+    /// The number of the newest job that there ever was.
     pub last_seq: i64,
     /// Spec to id.
     pub spec_ids: FxHashMap<Arc<TaskSpec>, i64>,
@@ -101,7 +101,10 @@ pub struct Cache {
 impl Cache {
     /// Reads everything anew.
     pub fn load(conn: &Connection) -> rusqlite::Result<Cache> {
-        let last_seq = conn.query_row("SELECT ifnull(max(seq), 0) FROM jobs", [], |row| row.get(0))?;
+        // The newest job may have been removed, and its number must not be given out again.
+        let newest = "SELECT max(ifnull((SELECT max(seq) FROM jobs), 0),
+                                 ifnull((SELECT value FROM meta WHERE name = 'last_seq'), 0))";
+        let last_seq = conn.query_row(newest, [], |row| row.get(0))?;
         let mut cache = Cache { last_seq, ..Cache::default() };
         each(conn, "SELECT id, body FROM specs", |row| {
             let (id, body): (i64, String) = (row.get(0)?, row.get(1)?);

@@ -102,6 +102,11 @@ impl Heads {
         }
     }
 
+    /// Forgets the head of a job that is removed.
+    pub fn forget(&mut self, seq: i64) {
+        self.take(seq);
+    }
+
     fn take(&mut self, seq: i64) -> Option<Box<Head>> {
         let head = self.heads.remove(&seq)?;
         self.weight -= head.payload.size() + HEAD;

@@ -5,7 +5,7 @@
 //! are held in memory, rebuilt from the tail of `jobs` when the file is opened, and moved into the
 //! table `idem` in sorted slices, many to a page. `idem` then has every job up to a watermark, the
 //! memory every job after it, and a look-up asks both. The newest job with a key is the one that
-//! has it, so nothing is ever deleted here.
+//! has it, so nothing is deleted here, save with the job itself.
 
 use super::bulk::{Bulk, IdemIn};
 use orchestrator_core::TaskSpec;
@@ -89,7 +89,12 @@ impl Keys {
         self.known = job;
     }
 
-    /// The jobs whose key may have this hash, the newest first.
+    /// Notes that a job is removed; its row in `idem`, if it has one, is the caller's to remove.
+    pub fn remove(&mut self, hash: i64, job: i64) {
+        self.recent.remove(&(hash, job));
+    }
+
+    /// The jobs whose key may have this hash, the newest first. Some of them may have been removed by another process.
     pub fn candidates(&self, hash: i64, find_idem: &mut Statement<'_>) -> rusqlite::Result<Vec<i64>> {
         let mut jobs: Vec<i64> =
             self.recent.range((hash, i64::MIN)..=(hash, i64::MAX)).rev().map(|(_, job)| *job).collect();

@@ -1,9 +1,9 @@
 //! What callers put into the writer's mailbox, and how they are answered.
 
-use orchestrator_core::{Millis, NewJob};
+use orchestrator_core::{Millis, NewJob, Timestamp};
 use orchestrator_store::{
-    Beat, Command, Controlled, FlowChange, FlowChanged, Held, LeaseAsk, LeaseGrant, LimitChange, Settled,
-    Settlement, StoreError, StoreResult, Submitted, SweepAsk, Swept,
+    Beat, Command, Controlled, FlowChange, FlowChanged, Forget, Forgot, Held, LeaseAsk, LeaseGrant,
+    LimitChange, Settled, Settlement, StoreError, StoreResult, Submitted, SweepAsk, Swept,
 };
 use tokio::sync::oneshot;
 
@@ -52,6 +52,10 @@ requests! {
     ChangeFlows(Vec<FlowChange>) -> Vec<FlowChanged>,
     /// [`orchestrator_store::Store::set_limits`].
     SetLimits(Vec<LimitChange>) -> (),
+    /// [`orchestrator_store::Store::forget`].
+    Forget(Vec<Forget>) -> Vec<Forgot>,
+    /// [`orchestrator_store::Store::forget_journal`].
+    ForgetJournal((Timestamp, u32)) -> u32,
 }
 
 impl Request {
@@ -66,6 +70,8 @@ impl Request {
             Request::Control(commands, _) => commands.len(),
             Request::ChangeFlows(changes, _) => changes.len(),
             Request::SetLimits(changes, _) => changes.len(),
+            Request::Forget(jobs, _) => jobs.len(),
+            Request::ForgetJournal((_, limit), _) => *limit as usize,
         }
     }
 

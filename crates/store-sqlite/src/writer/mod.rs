@@ -8,6 +8,7 @@ mod bulk;
 mod cache;
 mod control;
 mod flows;
+mod forget;
 mod heads;
 mod inbox;
 mod keys;
@@ -325,6 +326,10 @@ impl Writer<'_> {
             Request::Control(commands, _) => Answer::Control(self.control(commands)?),
             Request::ChangeFlows(changes, _) => Answer::ChangeFlows(self.change_flows(changes)?),
             Request::SetLimits(changes, _) => Answer::SetLimits(self.set_limits(changes)?),
+            Request::Forget(jobs, _) => Answer::Forget(self.forget(jobs)?),
+            Request::ForgetJournal((before, limit), _) => {
+                Answer::ForgetJournal(self.forget_journal(*before, *limit)?)
+            }
         })
     }
 

@@ -39,5 +39,7 @@ statements! {
     bad_ends, ends, dead_by_task, delete_attempts,
     insert_wait, waiters, delete_waits_on, delete_waits_of, add_timing,
     ended_by_task, delete_ended, insert_dead, delete_dead, insert_attempt,
+    ends_of_job, end_moment, delete_job, delete_run, delete_ends, delete_dead_of, delete_idem, put_last_seq,
+    old_journal, delete_journal,
     add_tally, get_fair, put_fair, put_bucket, put_rule, delete_rule, insert_journal,
 }

@@ -51,6 +51,7 @@ impl Writer<'_> {
         }
         if let (None, Some(id)) = (previous, job.rerun_of)
             && let Some(seq) = self.ids.seq(id)
+            && self.job_row(seq)?.is_some_and(|row| row.created == id.created())
         {
             previous = Some((seq, id));
         }
@@ -207,7 +208,7 @@ impl Writer<'_> {
     }
 
     /// What the key of a job is unique in, beside its tenant.
-    fn key_scope(&mut self, row: &JobRow) -> Result<Arc<str>, Abort> {
+    pub(super) fn key_scope(&mut self, row: &JobRow) -> Result<Arc<str>, Abort> {
         match (row.flow, row.spec) {
             (Some(flow), _) => Ok(self.plan(flow)?.key_scope()),
             (None, Some(spec)) => Ok(self.cache.specs[&spec].handler.clone()),

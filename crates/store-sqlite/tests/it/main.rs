@@ -4,6 +4,7 @@
 mod crash;
 mod disk;
 mod faults;
+mod forget;
 mod held;
 mod keys;
 mod plans;

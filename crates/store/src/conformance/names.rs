@@ -1,5 +1,6 @@
 //! Ids differ between stores: names under which the jobs of two stores can be compared.
 
+use crate::retention::{Forget, Removable, RemovablePage};
 use crate::verbs::{Command, Controlled, Held, Submitted, Swept};
 use crate::views::{DeadLetter, JobView, TaskView};
 use orchestrator_core::{Event, JobEvent, JobId, NewJob, TaskEvent, TaskId, Timestamp};
@@ -98,6 +99,18 @@ impl Names {
             Command::Recover { job, from } => Command::Recover { job: self.id(job), from },
             Command::Requeue(task) => Command::Requeue(self.own_task(task)),
             Command::Discard(task) => Command::Discard(self.own_task(task)),
+        }
+    }
+
+    pub fn forget(&self, wish: Forget) -> Forget {
+        Forget { job: self.id(wish.job), ..wish }
+    }
+
+    pub fn removable(&self, page: RemovablePage) -> RemovablePage {
+        let named = |job: Removable| Removable { job: self.name(job.job), ..job };
+        RemovablePage {
+            jobs: page.jobs.into_iter().map(named).collect(),
+            next: page.next.map(|id| self.name(id)),
         }
     }
 

@@ -28,7 +28,12 @@ impl Snapshot {
     /// Reads everything.
     pub async fn of(catalog: &dyn Catalog) -> Snapshot {
         let jobs = catalog.list(JobFilter::default(), everything()).await.expect("list");
-        let names = Names::of(jobs.iter().map(|job| job.id));
+        Snapshot::named(catalog, &Names::of(jobs.iter().map(|job| job.id))).await
+    }
+
+    /// Reads everything, with jobs by these names.
+    pub async fn named(catalog: &dyn Catalog, names: &Names) -> Snapshot {
+        let jobs = catalog.list(JobFilter::default(), everything()).await.expect("list");
         let dead = catalog.dead_letters(LineFilter::default(), None, ALL).await.expect("dead_letters");
         let mut snapshot = Snapshot {
             items: vec![],

@@ -3,6 +3,7 @@
 use super::Fixture;
 use crate::clock::ManualClock;
 use crate::contract::Store;
+use crate::retention::*;
 use crate::verbs::*;
 use crate::views::*;
 use orchestrator_core::retry::RetryPolicy;
@@ -116,6 +117,27 @@ impl World {
         let answers = self.store.control(vec![command]).await.expect("control");
         assert_eq!(answers.len(), 1, "one answer per command");
         answers.into_iter().next().expect("one answer")
+    }
+
+    /// Removes a job that has ended.
+    pub async fn forget(&self, id: JobId) -> Forgot {
+        let ended = self.job(id).await.ended.expect("the job should have ended");
+        self.forget_end(id, ended).await
+    }
+
+    /// Removes a job if this was its end.
+    pub async fn forget_end(&self, job: JobId, ended: Timestamp) -> Forgot {
+        let answers = self.store.forget(vec![Forget { job, ended }]).await.expect("forget");
+        assert_eq!(answers.len(), 1, "one answer per job");
+        answers[0]
+    }
+
+    /// The jobs that may go.
+    pub async fn removable(&self, bygone: Bygone) -> Vec<JobId> {
+        let ask = RemovableAsk { bygone, after: None, limit: ALL, look: ALL };
+        let page = self.store.removable(ask).await.expect("removable");
+        assert_eq!(page.next, None, "nothing bounded the look");
+        page.jobs.into_iter().map(|job| job.job).collect()
     }
 
     /// Writes or strikes a rule as an operator.

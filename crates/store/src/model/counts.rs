@@ -3,7 +3,7 @@
 use super::Model;
 use super::job::{Job, Location, Task};
 use crate::views::*;
-use orchestrator_core::{LimitKey, TaskId, TaskState, Timestamp};
+use orchestrator_core::{Event, LimitKey, TaskId, TaskState, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Model {
@@ -59,7 +59,16 @@ impl Model {
 
     /// The journal from after an entry.
     pub fn journal(&self, after: i64, limit: u32) -> Vec<JournalEntry> {
-        self.journal.iter().filter(|entry| entry.n > after).take(limit as usize).cloned().collect()
+        let entries = self.journal.iter().filter(|entry| entry.n > after).take(limit as usize);
+        let known = |event: &&Event| match event {
+            Event::Task(event) => self.seq(event.task.job).is_some(),
+            Event::Job(event) => self.seq(event.job).is_some(),
+        };
+        let shown = |entry: &JournalEntry| JournalEntry {
+            events: entry.events.iter().filter(known).cloned().collect(),
+            ..*entry
+        };
+        entries.map(shown).collect()
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod control;
 mod counts;
+mod forget;
 mod invariants;
 mod job;
 mod lease;
@@ -42,6 +43,10 @@ use std::sync::Arc;
 pub struct Model {
     /// Every job, by its number in order of submission, counted from 1.
     jobs: BTreeMap<u64, Job>,
+    /// The number of the newest job that there ever was.
+    last: u64,
+    /// The jobs that were removed.
+    forgotten: BTreeMap<u64, JobId>,
     /// The job that each idempotency key names.
     keys: BTreeMap<IdemKey, u64>,
     /// Every version of every flow, by name and number.
@@ -57,6 +62,8 @@ pub struct Model {
     rules: BTreeMap<LimitKey, (LimitRule, RuleOrigin)>,
     buckets: BTreeMap<LimitKey, Bucket>,
     journal: Vec<JournalEntry>,
+    /// What the journal told in entries that were removed.
+    told: Told,
     /// What the verb at hand has changed so far.
     events: Vec<Event>,
 }

@@ -1,6 +1,7 @@
 //! Whether the journal of a model tells its truth.
 
 use super::Model;
+use crate::views::JournalEntry;
 use orchestrator_core::{Event, JobId, JobState, TaskEvent, TaskId, TaskState};
 use std::collections::BTreeMap;
 
@@ -8,12 +9,19 @@ use std::collections::BTreeMap;
 /// keeps this and reads each entry once.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
-    entries: usize,
+    /// The last entry that was read.
+    upto: i64,
     tasks: BTreeMap<TaskId, TaskEvent>,
     jobs: BTreeMap<JobId, JobState>,
 }
 
 impl Told {
+    /// Reads an entry.
+    pub(super) fn read(&mut self, entry: &JournalEntry) -> Result<(), String> {
+        self.upto = entry.n;
+        entry.events.iter().try_for_each(|event| self.hear(event))
+    }
+
     fn hear(&mut self, event: &Event) -> Result<(), String> {
         match event {
             Event::Task(event) => {
@@ -45,10 +53,11 @@ impl Told {
 impl Model {
     /// Every event is a legal move, and the last one of each task and job is its state.
     pub(super) fn journal_tells_the_truth(&self, told: &mut Told) -> Result<(), String> {
-        for entry in self.journal.iter().skip(told.entries) {
-            entry.events.iter().try_for_each(|event| told.hear(event))?;
+        if told.upto < self.told.upto {
+            *told = self.told.clone();
         }
-        told.entries = self.journal.len();
+        let unread = self.journal.partition_point(|entry| entry.n <= told.upto);
+        self.journal[unread..].iter().try_for_each(|entry| told.read(entry))?;
         for job in self.jobs.values() {
             let told = told.jobs.get(&job.id).copied();
             if told != job.header.then_some(job.state()) {

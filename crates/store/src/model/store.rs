@@ -4,6 +4,7 @@ use super::Model;
 use crate::clock::Clock;
 use crate::contract::{Catalog, Store};
 use crate::error::StoreResult;
+use crate::retention::*;
 use crate::verbs::*;
 use crate::views::*;
 use async_trait::async_trait;
@@ -84,6 +85,14 @@ impl Store for ModelStore {
         self.with_hint(|model, _| model.set_limits(changes));
         Ok(())
     }
+
+    async fn forget(&self, jobs: Vec<Forget>) -> StoreResult<Vec<Forgot>> {
+        Ok(self.with(|model, _| model.forget(&jobs)))
+    }
+
+    async fn forget_journal(&self, before: Timestamp, limit: u32) -> StoreResult<u32> {
+        Ok(self.with(|model, _| model.forget_journal(before, limit)))
+    }
 }
 
 #[async_trait]
@@ -93,6 +102,10 @@ impl Catalog for ModelStore {
     }
 
     async fn close(&self) {}
+
+    async fn leads(&self) -> bool {
+        true
+    }
 
     fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
@@ -145,6 +158,10 @@ impl Catalog for ModelStore {
 
     async fn limits(&self) -> StoreResult<Vec<LimitView>> {
         Ok(self.with(|model, _| model.limits()))
+    }
+
+    async fn removable(&self, ask: RemovableAsk) -> StoreResult<RemovablePage> {
+        Ok(self.with(|model, _| model.removable(&ask)))
     }
 
     async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>> {

@@ -35,7 +35,8 @@ impl Model {
             }
         }
 
-        let seq = self.jobs.last_key_value().map_or(1, |(last, _)| last + 1);
+        self.last += 1;
+        let seq = self.last;
         let id = JobId::from_parts(now, u128::from(seq));
         if let Some(key) = &key {
             self.keys.insert(key.clone(), seq);

@@ -45,8 +45,8 @@ impl Model {
             jobs.reverse();
         }
         if let Some(after) = page.after {
-            // Behind a job that does not exist there is nothing.
-            let after = self.seq(after);
+            // Behind a job that never existed there is nothing.
+            let after = self.seq_once(after);
             jobs.retain(|(seq, _)| {
                 after.is_some_and(|after| if filter.newest_first { *seq < after } else { *seq > after })
             });
@@ -75,7 +75,7 @@ impl Model {
             ended: job.run.ended,
             deadline: job.run.times_out(),
             priority: job.priority,
-            previous: job.previous,
+            previous: job.previous.filter(|id| self.seq(*id).is_some()),
             waits_for: job.waits_for.iter().map(|seq| self.at(*seq).id).collect(),
             recoveries: job.run.recoveries,
             max_recoveries: if job.header { job.plan.max_recoveries() } else { 0 },

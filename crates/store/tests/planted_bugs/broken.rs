@@ -232,6 +232,28 @@ impl Store for Broken {
         }
         self.inner.set_limits(changes).await
     }
+
+    async fn forget(&self, mut jobs: Vec<Forget>) -> StoreResult<Vec<Forgot>> {
+        let mut answers = vec![];
+        for wish in &mut jobs {
+            let ended = self.inner.job(wish.job).await?.and_then(|job| job.ended);
+            match self.bug {
+                Bug::ForgetsAnyEnd => wish.ended = ended.unwrap_or(wish.ended),
+                Bug::AcksForgetWithoutDoing if ended == Some(wish.ended) => {
+                    answers.push(Forgot::Done);
+                    continue;
+                }
+                _ => {}
+            }
+            answers.extend(self.inner.forget(vec![*wish]).await?);
+        }
+        Ok(answers)
+    }
+
+    async fn forget_journal(&self, before: Timestamp, limit: u32) -> StoreResult<u32> {
+        let limit = if self.bug == Bug::ForgetsTooMuchJournal { limit + 1 } else { limit };
+        self.inner.forget_journal(before, limit).await
+    }
 }
 
 #[async_trait]
@@ -242,6 +264,10 @@ impl Catalog for Broken {
 
     async fn close(&self) {
         self.inner.close().await;
+    }
+
+    async fn leads(&self) -> bool {
+        self.inner.leads().await
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -304,6 +330,15 @@ impl Catalog for Broken {
 
     async fn limits(&self) -> StoreResult<Vec<LimitView>> {
         self.inner.limits().await
+    }
+
+    async fn removable(&self, mut ask: RemovableAsk) -> StoreResult<RemovablePage> {
+        match self.bug {
+            Bug::RemovesUndecided => ask.bygone.dead = ask.bygone.dead.max(ask.bygone.failed),
+            Bug::LooksForEver => ask.look = u32::MAX,
+            _ => {}
+        }
+        self.inner.removable(ask).await
     }
 
     async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>> {

@@ -60,9 +60,15 @@ enum Bug {
     ForgetsTimings,
     HidesReasons,
     LosesJobEvents,
+    // Of what is over.
+    AcksForgetWithoutDoing,
+    ForgetsAnyEnd,
+    ForgetsTooMuchJournal,
+    RemovesUndecided,
+    LooksForEver,
 }
 
-const BUGS: [Bug; 44] = [
+const BUGS: [Bug; 49] = [
     Bug::IgnoresKeys,
     Bug::TakesAnyPayload,
     Bug::ForgetsDelays,
@@ -107,6 +113,11 @@ const BUGS: [Bug; 44] = [
     Bug::ForgetsTimings,
     Bug::HidesReasons,
     Bug::LosesJobEvents,
+    Bug::AcksForgetWithoutDoing,
+    Bug::ForgetsAnyEnd,
+    Bug::ForgetsTooMuchJournal,
+    Bug::RemovesUndecided,
+    Bug::LooksForEver,
 ];
 
 #[async_trait]

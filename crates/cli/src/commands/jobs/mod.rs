@@ -4,6 +4,7 @@ pub mod control;
 mod create;
 mod list;
 mod progress;
+mod prune;
 mod rerun;
 mod stats;
 mod status;
@@ -55,6 +56,8 @@ pub enum JobsCommand {
     Stats(stats::StatsArgs),
     /// List live jobs in which nothing has moved for a while, and why
     Stuck(stuck::StuckArgs),
+    /// Remove jobs that ended long ago
+    Prune(prune::PruneArgs),
 }
 
 /// Runs a `jobs` command.
@@ -74,5 +77,6 @@ pub async fn run(command: JobsCommand, globals: &Globals) -> CliResult {
         JobsCommand::Rerun(args) => rerun::run(&args, globals).await,
         JobsCommand::Stats(args) => stats::run(&args, globals).await,
         JobsCommand::Stuck(args) => stuck::run(&args, globals).await,
+        JobsCommand::Prune(args) => prune::run(&args, globals).await,
     }
 }

@@ -54,6 +54,7 @@ pub async fn serve(session: &Session, store: Arc<dyn Store>, plan: Plan) -> CliR
     let started = Instant::now();
     let engine = session.engine(store.clone());
     let sweeper = engine.start_sweeper();
+    let retainer = engine.start_retention(session.retention());
     let mut settlements = Settlements::new(session.out);
     let pool = Pool::start(engine.source(), registry, pool_config(session, &plan, &settlements));
     let mut view = View::start(session.out, &plan, &session.config.queue, &first);
@@ -75,6 +76,9 @@ pub async fn serve(session: &Session, store: Arc<dyn Store>, plan: Plan) -> CliR
         workers::stop(&pool, session.config.queue.grace, &mut signals, |text| view.note(text)).await;
     view.finish();
     sweeper.stop().await;
+    if let Some(retainer) = retainer {
+        retainer.stop().await;
+    }
     settlements.flush()?;
     let ended = ended?;
     let last = Snapshot::take(&*store, &lines, Some(&first)).await?;

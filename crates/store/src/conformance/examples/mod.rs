@@ -6,6 +6,7 @@ mod control;
 mod expired;
 mod extend;
 mod flow;
+mod forget;
 mod journal;
 mod lease;
 mod limits;
@@ -84,13 +85,25 @@ pub async fn examples(fixture: &dyn Fixture) {
             stats_count_every_place, stats_know_the_oldest, lists_page_and_filter, dead_letters_page_and_filter,
             an_empty_store_shows_nothing,
         }
+        forget {
+            a_job_goes_with_all_that_belongs_to_it, only_an_end_that_was_seen_goes, a_key_is_free_again,
+            a_key_goes_back_to_the_job_before, what_named_it_names_none, numbers_are_not_given_out_again,
+            a_page_goes_on_behind_a_job_that_went, a_flow_goes_with_its_items, a_late_write_is_stale_and_leaves_nothing,
+            nothing_can_wait_for_it, each_kind_by_its_age, a_look_is_bounded,
+        }
         journal { it_pages_by_entry, it_tells_a_whole_life, reads_and_stale_writes_leave_no_entry }
     );
     flow_examples(fixture).await;
+    let _running = Running("forget::the_journal_loses_its_beginning");
+    Box::pin(forget::the_journal_loses_its_beginning(fixture)).await;
+    let _running = Running("forget::what_went_stays_away");
+    Box::pin(forget::what_went_stays_away(fixture)).await;
     let _running = Running("reopen::everything_is_kept");
     Box::pin(reopen::everything_is_kept(fixture)).await;
     let _running = Running("reopen::flows_are_kept");
     Box::pin(reopen::flows_are_kept(fixture)).await;
+    let _running = Running("reopen::what_is_held_goes_back_to_its_line");
+    Box::pin(reopen::what_is_held_goes_back_to_its_line(fixture)).await;
 }
 
 async fn flow_examples(fixture: &dyn Fixture) {

@@ -122,3 +122,14 @@ pub(super) async fn flows_are_kept(fixture: &dyn Fixture) {
     assert_eq!(view.tasks[0].usual, Some(Millis(3333)), "and what the past has told");
     super::journal::agrees_with_the_catalog(&world).await;
 }
+
+/// Passes at once for stores that keep nothing.
+pub(super) async fn what_is_held_goes_back_to_its_line(fixture: &dyn Fixture) {
+    let world = World::new(fixture).await;
+    let id = world.add(job().limits(limits(&["host:a"]))).await;
+    world.control(Command::Pause(id)).await;
+    let Some(world) = reopened(fixture, world).await else { return };
+    assert_eq!(world.control(Command::Resume(id)).await, Controlled::Done(JobState::Running));
+    assert_eq!(world.state(id).await, TaskState::Queued);
+    assert_eq!(world.lease_one().await.task.job, id);
+}

@@ -3,6 +3,7 @@
 use crate::conformance::names::Names;
 use crate::conformance::world::{ALL, everything};
 use crate::contract::Catalog;
+use crate::retention::Forget;
 use crate::verbs::Held;
 use crate::views::{JobFilter, LineFilter};
 use orchestrator_core::{JobId, JobState, TaskId};
@@ -18,6 +19,8 @@ pub(super) struct Known {
     pub paused: Vec<JobId>,
     /// Jobs that failed or timed out.
     pub bad: Vec<JobId>,
+    /// Jobs that have ended, and when.
+    pub over: Vec<Forget>,
     /// Dead letters.
     pub dead: Vec<TaskId>,
     /// Attempts that hold their lease.
@@ -34,8 +37,9 @@ impl Known {
                 JobState::Failed | JobState::TimedOut => known.bad.push(id),
                 _ => {}
             }
-            if !job.state.is_terminal() {
-                known.live.push(id);
+            match job.ended {
+                Some(ended) => known.over.push(Forget { job: id, ended }),
+                None => known.live.push(id),
             }
         }
         let dead = model.dead_letters(LineFilter::default(), None, ALL).await.expect("dead_letters");

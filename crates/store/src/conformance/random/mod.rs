@@ -11,6 +11,7 @@ use super::world::START;
 use crate::clock::{Clock, ManualClock};
 use crate::contract::{Catalog, Store};
 use crate::model::ModelStore;
+use crate::retention::RemovableAsk;
 use crate::verbs::*;
 use crate::views::Page;
 use known::Known;
@@ -146,6 +147,16 @@ impl Pair {
                 self.store().set_limits(changes.clone()).await.map_err(no)?;
                 self.model.set_limits(changes).await.map_err(no)?;
             }
+            Op::Forget(jobs) => {
+                let own = |names: &Names| jobs.iter().map(|wish| names.forget(*wish)).collect();
+                let got = self.store().forget(own(&self.theirs)).await.map_err(no)?;
+                same("forgot", got, self.model.forget(own(&self.ours)).await.map_err(no)?)?;
+            }
+            Op::ForgetJournal(before, limit) => {
+                let got = self.store().forget_journal(before, limit).await.map_err(no)?;
+                let expected = self.model.forget_journal(before, limit).await.map_err(no)?;
+                same("entries of the journal that went", got, expected)?;
+            }
             Op::Advance(span) => self.clock.advance(span),
             Op::Reopen => {
                 let store = self.store.take().expect("a store is only away while it is reopened");
@@ -165,8 +176,8 @@ impl Pair {
             .with(|model, _| model.invariants())
             .map_err(|broken| format!("the model itself is broken: {broken}"))?;
         same("the store's time", self.store().now(), self.model.now())?;
-        let got = Snapshot::of(self.store()).await;
-        got.same_as(&Snapshot::of(&self.model).await)?;
+        let got = Snapshot::named(self.store(), &self.theirs).await;
+        got.same_as(&Snapshot::named(&self.model, &self.ours).await)?;
         self.compare_looks(generator).await.map_err(|error| format!("the store failed: {error}"))?
     }
 
@@ -194,7 +205,13 @@ impl Pair {
         let got: Vec<_> = got.into_iter().map(|job| theirs.name(job.id)).collect();
         let expected: Vec<_> = expected.into_iter().map(|job| ours.name(job.id)).collect();
         let list = same(&format!("jobs of a page behind {} by {filter:?}", id.job), got, expected);
-        Ok(job.and(task).and(held).and(list))
+
+        let ask = generator.removable(model.now());
+        let own = |names: &Names| RemovableAsk { after: ask.after.map(|id| names.id(id)), ..ask };
+        let got = theirs.removable(store.removable(own(theirs)).await?);
+        let expected = ours.removable(model.removable(own(ours)).await?);
+        let removable = same(&format!("removable jobs by {ask:?}"), got, expected);
+        Ok(job.and(task).and(held).and(list).and(removable))
     }
 }
 

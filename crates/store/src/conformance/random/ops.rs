@@ -4,6 +4,7 @@ use super::flows::{self, Brief, BriefChange, INPUTS, NAMES};
 use super::known::Known;
 use crate::conformance::names::Names;
 use crate::conformance::world::{done, json, key};
+use crate::retention::{Bygone, Forget, RemovableAsk};
 use crate::verbs::*;
 use crate::views::JobFilter;
 use orchestrator_core::flow::Plan;
@@ -41,6 +42,8 @@ pub(super) enum Op {
     Control(Vec<Command>),
     ChangeFlows(Vec<FlowChange>),
     SetLimits(Vec<LimitChange>),
+    Forget(Vec<Forget>),
+    ForgetJournal(Timestamp, u32),
     Advance(Millis),
     Reopen,
 }
@@ -58,6 +61,8 @@ impl fmt::Debug for Op {
                 write!(f, "ChangeFlows({:?})", changes.iter().map(BriefChange).collect::<Vec<_>>())
             }
             Op::SetLimits(changes) => write!(f, "SetLimits({changes:?})"),
+            Op::Forget(jobs) => write!(f, "{jobs:?}"),
+            Op::ForgetJournal(before, limit) => write!(f, "ForgetJournal({before:?}, {limit})"),
             Op::Advance(span) => write!(f, "Advance({span})"),
             Op::Reopen => f.write_str("Reopen"),
         }
@@ -95,14 +100,16 @@ impl Generator {
         match self.rng.u8(0..100) {
             // Few jobs that get far tell more than many that hardly begin.
             0..14 if self.known.live.len() < ENOUGH => Op::Submit(self.some(|g| g.any_new(now))),
-            0..40 => Op::Lease(self.ask()),
-            40..66 => Op::Settle(self.attempts().into_iter().map(|held| self.end(held)).collect()),
-            66..69 => Op::Extend(self.attempts(), self.span()),
-            69..75 => Op::Expired(SweepAsk { limit: self.rng.u32(1..=3), jitter: self.rng.f64() }),
-            75..87 if self.known.jobs > 0 => Op::Control(self.some(Generator::command)),
-            87..89 => Op::ChangeFlows(self.some(Generator::change)),
-            89..92 => Op::SetLimits(self.some(Generator::rule)),
-            92..94 if self.keeps => Op::Reopen,
+            0..38 => Op::Lease(self.ask()),
+            38..63 => Op::Settle(self.attempts().into_iter().map(|held| self.end(held)).collect()),
+            63..66 => Op::Extend(self.attempts(), self.span()),
+            66..72 => Op::Expired(SweepAsk { limit: self.rng.u32(1..=3), jitter: self.rng.f64() }),
+            72..84 if self.known.jobs > 0 => Op::Control(self.some(Generator::command)),
+            84..86 => Op::ChangeFlows(self.some(Generator::change)),
+            86..89 => Op::SetLimits(self.some(Generator::rule)),
+            89..91 if self.keeps => Op::Reopen,
+            91..93 if self.known.jobs > 0 => Op::Forget(self.some(Generator::forget)),
+            93 => Op::ForgetJournal(now - self.span(), self.pick([1, 3, 1000])),
             _ => Op::Advance(self.span()),
         }
     }
@@ -126,6 +133,21 @@ impl Generator {
             some if some > 0 && !self.one_in(6) => sensible(&self.known)[self.rng.usize(0..some)],
             _ => any(self),
         }
+    }
+
+    /// A job to remove: mostly one that is over, sometimes by an end that it did not have.
+    fn forget(&mut self) -> Forget {
+        let any = |g: &mut Generator| Forget { job: g.any_job(), ended: Timestamp::from_millis(1) };
+        let wish = self.mostly(|known| &known.over, any);
+        if self.one_in(6) { Forget { ended: wish.ended + Millis(1), ..wish } } else { wish }
+    }
+
+    /// What to look for among the jobs that are over, behind any job or from the first one on.
+    pub fn removable(&mut self, now: Timestamp) -> RemovableAsk {
+        let mut moment = || (!self.one_in(4)).then(|| now - self.span());
+        let bygone = Bygone { completed: moment(), failed: moment(), dead: moment() };
+        let after = self.one_in(2).then(|| self.any_job());
+        RemovableAsk { bygone, after, limit: self.pick([1, 2, 100]), look: self.pick([1, 3, 100]) }
     }
 
     /// Which jobs to look at.

@@ -1,0 +1,1 @@
+DELETE FROM dead WHERE task >= ?1 AND task < ?2

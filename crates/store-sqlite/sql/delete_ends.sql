@@ -1,0 +1,1 @@
+DELETE FROM ended WHERE task >= ?1 AND task < ?2

@@ -1,0 +1,1 @@
+DELETE FROM idem WHERE hash = ?1 AND job = ?2

@@ -1,0 +1,1 @@
+SELECT at FROM ended WHERE task = ?1

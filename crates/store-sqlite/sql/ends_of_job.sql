@@ -1,0 +1,1 @@
+SELECT lane, state FROM ended WHERE task >= ?1 AND task < ?2
