@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["core", "store", "worker", "engine", "history"]),
     ("planted", &["core"]),
     ("storm", &["core", "history"]),
-    ("cli", &["core", "flowfile", "store", "store-sqlite", "worker", "engine"]),
+    ("cli", &["core", "flowfile", "store", "store-sqlite", "store-postgres", "worker", "engine"]),
 ];
 
 /// What the pure core may not even indirectly ask for.
