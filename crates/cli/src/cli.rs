@@ -1,7 +1,9 @@
 //! The command line: what there is and how it reads. What a command does is in `commands`.
 
 use crate::bench::BenchArgs;
-use crate::commands::{completions, config, dead_letter, demo, flows, jobs, limits, queue, run, tasks};
+use crate::commands::{
+    completions, config, dead_letter, demo, flows, jobs, limits, queue, run, tasks, worker,
+};
 use crate::config::Flag;
 use crate::output::{Color, Format, Output};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -121,6 +123,8 @@ pub enum Command {
   orchestrator queue run --drain"
     )]
     Queue(queue::QueueCommand),
+    /// Run jobs until a signal, as one of any number of replicas
+    Worker(worker::WorkerArgs),
     /// Show and change limits, also while jobs run
     #[command(
         subcommand,

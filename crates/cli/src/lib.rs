@@ -58,6 +58,7 @@ fn run(cli: Cli) -> CliResult {
             Command::Tasks(command) => commands::tasks::run(command, &globals).await,
             Command::DeadLetter(command) => commands::dead_letter::run(command, &globals).await,
             Command::Queue(command) => commands::queue::run(command, &globals).await,
+            Command::Worker(args) => commands::worker::run(args, &globals).await,
             Command::Limits(command) => commands::limits::run(command, &globals).await,
             Command::Config(command) => commands::config::run(command, &globals),
             Command::Demo(args) => commands::demo::run(args, &globals).await,

@@ -13,6 +13,16 @@ pub enum Signal {
     Terminate,
 }
 
+impl Signal {
+    /// How a command ends that this signal ended: a service that is stopped has done what it was asked.
+    pub const fn exit(self) -> Exit {
+        match self {
+            Signal::Interrupt => Exit::Interrupted,
+            Signal::Terminate => Exit::Ok,
+        }
+    }
+}
+
 /// Listens from its making on; the signals do not kill the process any more.
 pub struct Signals {
     interrupt: unix::Signal,

@@ -21,8 +21,12 @@ use orchestrator_store::{
     SweepAsk, Swept, TaskView,
 };
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{oneshot, watch};
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+/// How long a close waits for what is under way.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A store in a PostgreSQL database. Any number of processes may use it at once.
 pub struct PostgresStore {
@@ -32,6 +36,8 @@ pub struct PostgresStore {
     clock: Arc<dyn Clock>,
     changes: watch::Receiver<u64>,
     leader: Leader,
+    /// What goes on without its caller: a close waits for it.
+    under_way: TaskTracker,
     /// Keeps the clock right.
     _ticking: Option<AbortOnDropHandle<()>>,
 }
@@ -74,7 +80,16 @@ impl PostgresStore {
             let verbs = settle.clone();
             async move { verbs.settle(&batch).await }
         });
-        Ok(Arc::new(PostgresStore { verbs, submits, settles, clock, changes, leader, _ticking: ticking }))
+        Ok(Arc::new(PostgresStore {
+            verbs,
+            submits,
+            settles,
+            clock,
+            changes,
+            leader,
+            under_way: TaskTracker::new(),
+            _ticking: ticking,
+        }))
     }
 
     /// Runs a verb to its end, also when the caller goes away.
@@ -83,7 +98,7 @@ impl PostgresStore {
         T: Send + 'static,
         F: Future<Output = Result<T, crate::tx::Abort>> + Send + 'static,
     {
-        let done = tokio::spawn(verb(self.verbs.clone())).await.map_err(|_| StoreError::Closed)?;
+        let done = self.under_way.spawn(verb(self.verbs.clone())).await.map_err(|_| StoreError::Closed)?;
         done.map_err(|abort| abort.to_store_error())
     }
 }
@@ -121,7 +136,7 @@ impl Store for PostgresStore {
     async fn lease(&self, ask: LeaseAsk) -> StoreResult<LeaseGrant> {
         let verbs = self.verbs.clone();
         let (reply, answer) = oneshot::channel();
-        tokio::spawn(async move {
+        self.under_way.spawn(async move {
             let grant = verbs.lease(&ask).await.map_err(|abort| abort.to_store_error());
             if let Err(Ok(untaken)) = reply.send(grant) {
                 // Nobody waits for it any more: the tasks go back to their places.
@@ -187,6 +202,11 @@ impl Catalog for PostgresStore {
 
     async fn close(&self) {
         self.leader.leave();
+        // Leases that nobody took are given back first, or they would count as crashes.
+        self.under_way.close();
+        if tokio::time::timeout(CLOSE_TIMEOUT, self.under_way.wait()).await.is_err() {
+            tracing::warn!("the database did not answer in time; leases that nobody took will run out");
+        }
         self.verbs.connections.close();
         self.verbs.naming.0.close();
     }

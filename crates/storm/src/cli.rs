@@ -32,6 +32,10 @@ pub enum Storm {
     Term(TermArgs),
     /// A disk that fills up under load and has room again
     Disk(DiskArgs),
+    /// kill -9 of three replicas on PostgreSQL, and of the submitting client, at random moments
+    Replicas(ReplicasArgs),
+    /// Restarts, crashes, killed sessions and cut connections of PostgreSQL under load
+    Database(DatabaseArgs),
     /// All of them, one after the other
     All(AllArgs),
     /// Becomes a program that dies with who started it
@@ -61,13 +65,17 @@ pub struct CommonArgs {
     /// The store, as the binary takes it; it must be empty [default: a new SQLite file]
     #[arg(long, value_name = "URL")]
     db: Option<String>,
+    /// A PostgreSQL server of the storm's own, which syncs, instead of SQLite
+    #[arg(long, conflicts_with = "db")]
+    postgres: bool,
     /// The binary [default: the `orchestrator` beside this program; it is built where there is none]
     #[arg(long, value_name = "PATH")]
     bin: Option<PathBuf>,
-    /// How many submits; some repeat a key, so there are fewer jobs [default: kill 21000, stop 8000, term 5000, disk 3000]
+    /// How many submits; some repeat a key, so there are fewer jobs [default: kill and replicas 21000, stop and database
+    /// 8000, term 5000, disk 3000]
     #[arg(long, value_name = "N")]
     jobs: Option<u64>,
-    /// How many worker processes [default: 2; stop 6]
+    /// How many worker processes [default: 2; stop 6; replicas and database 3]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
     /// What is random follows from it, but for the moments at which processes do things
@@ -86,6 +94,8 @@ pub struct CommonArgs {
 pub struct Options {
     /// The store; none for a new one.
     pub db: Option<String>,
+    /// Whether a new one is on PostgreSQL.
+    pub postgres: bool,
     /// The binary, where it is given.
     pub bin: Option<PathBuf>,
     /// How many jobs.
@@ -101,10 +111,16 @@ pub struct Options {
 }
 
 impl CommonArgs {
+    /// On a PostgreSQL server, where no store is given.
+    pub fn on_postgres(self) -> CommonArgs {
+        CommonArgs { postgres: self.db.is_none(), ..self }
+    }
+
     /// With the numbers of a storm where none are given.
     pub fn with(self, jobs: u64, workers: usize) -> Options {
         Options {
             db: self.db,
+            postgres: self.postgres,
             bin: self.bin,
             jobs: self.jobs.unwrap_or(jobs).max(1),
             workers: self.workers.unwrap_or(workers).max(1),
@@ -129,6 +145,46 @@ pub struct KillArgs {
     pub kills: u64,
     /// Over how many seconds the load is spread
     #[arg(long, value_name = "SECONDS", default_value_t = 100)]
+    pub over: u64,
+}
+
+/// Arguments of `storm replicas`.
+#[derive(Debug, Args)]
+#[command(before_help = "Examples:
+  storm replicas
+  storm replicas --jobs 400 --kills 6 --over 5")]
+pub struct ReplicasArgs {
+    /// What every storm has.
+    #[command(flatten)]
+    pub options: CommonArgs,
+    /// How many kills
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub kills: u64,
+    /// Over how many seconds the load is spread
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub over: u64,
+}
+
+/// Arguments of `storm database`.
+#[derive(Debug, Args)]
+#[command(before_help = "Examples:
+  storm database
+  storm database --jobs 800 --restarts 2 --kills 2 --cuts 2 --over 10")]
+pub struct DatabaseArgs {
+    /// What every storm has.
+    #[command(flatten)]
+    pub options: CommonArgs,
+    /// How many restarts, every other one like a crash
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub restarts: u64,
+    /// How often sessions are killed: one of them, or all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub kills: u64,
+    /// How often connections are cut or go silent for some seconds
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub cuts: u64,
+    /// Over how many seconds the load is spread
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub over: u64,
 }
 

@@ -1,12 +1,12 @@
 //! `storm disk`: the disk fills up under load, and has room again after a while.
 
 use crate::feed::{Feed, moments};
+use crate::heal::{Before, Healed};
 use crate::operator::Known;
 use crate::report::Report;
 use crate::tmpfs::SmallDisk;
 use crate::tools::{Tools, Worker};
-use crate::watch::Counts;
-use crate::world::{Ending, Settings, World, ended_by_itself};
+use crate::world::{Ending, Settings, World, ended_by_themselves};
 use crate::{Failure, Options, load, out};
 use orchestrator_history::{Finding, Kind, Rules};
 use std::collections::VecDeque;
@@ -18,10 +18,6 @@ use tokio::sync::watch;
 const FULL: Duration = Duration::from_secs(3);
 /// What frees itself meanwhile is taken too, so often.
 const TOP_UP: Duration = Duration::from_millis(50);
-/// Work goes on at the latest so long after there is room.
-const HEALED: Duration = Duration::from_secs(30);
-/// How often it is looked whether it does.
-const LOOK: Duration = Duration::from_millis(50);
 const WHAT: &str = "the disk is full";
 
 /// Runs it; `None` where no small disk can be had.
@@ -31,8 +27,10 @@ pub async fn run(
     megabytes: u64,
     over: Duration,
 ) -> Result<Option<Report>, Failure> {
-    if options.db.is_some() {
-        return Err("storm disk puts the database on a small disk of its own: leave --db out".into());
+    if options.db.is_some() || options.postgres {
+        return Err(
+            "storm disk puts an SQLite file on a small disk of its own: leave --db and --postgres out".into(),
+        );
     }
     let Some(disk) = SmallDisk::mount(megabytes)? else { return Ok(None) };
     let disk = Arc::new(disk);
@@ -62,12 +60,7 @@ pub async fn run(
     world.operate();
     let mut submitter = world.submitter();
     Feed { over, kills: VecDeque::new(), progress }.run(&mut world, &mut submitter).await?;
-    // What is left of the last round needs somebody who submits, or nobody could see that it goes on.
-    while !filling.is_finished() {
-        let batch = submitter.submit(vec![world.load.next()], None).await?;
-        batch.acked.iter().for_each(|(job, work)| world.known.add(*job, work.limited));
-        tokio::time::sleep(LOOK).await;
-    }
+    world.feed_on(&mut submitter, &filling).await?;
     let failed = submitter.ended;
     submitter.finish().await?;
     let mut filler = filling.await??;
@@ -113,43 +106,15 @@ impl Filler {
             self.disk.fill()?;
             tokio::time::sleep(TOP_UP).await;
         }
-        for (number, worker) in self.workers.iter_mut().enumerate() {
-            if !worker.lives() {
-                self.ending.findings.push(ended_by_itself(number));
-            }
-        }
-        let (before, added) = (Counts::now(&self.tools).await?, self.known.added());
+        self.ending.findings.extend(ended_by_themselves(&mut self.workers));
+        let before = Before::look(&self.tools, &self.known).await?;
         self.disk.free()?;
-        let freed = Instant::now();
-        let done = before.map_or(0, |counts| counts.done);
-        let (mut submits, mut works) = (None, None);
-        while (submits.is_none() || works.is_none()) && freed.elapsed() < HEALED {
-            if submits.is_none() && self.known.added() > added {
-                submits = Some(freed.elapsed());
-            }
-            if works.is_none() && Counts::now(&self.tools).await?.is_some_and(|counts| counts.done > done) {
-                works = Some(freed.elapsed());
-            }
-            tokio::time::sleep(LOOK).await;
-        }
+        let healed = Healed::wait(&self.tools, &self.known, before).await?;
         self.record.fault_ended(WHAT);
-        let told = |after: Option<Duration>| {
-            after.map_or("never".to_owned(), |span| format!("{:.2} s", span.as_secs_f64()))
-        };
-        let note = format!(
-            "filled {} MB; after there was room: submits {}, work {}",
-            room >> 20,
-            told(submits),
-            told(works)
-        );
+        let note = format!("filled {} MB; after there was room: {healed}", room >> 20);
         out::note(format!("  {note}"));
         self.ending.notes.push(note);
-        for (what, after) in [("submits", submits), ("work", works)] {
-            if after.is_none() {
-                let what = format!("{what} did not go on within {HEALED:?} after the disk had room again");
-                self.ending.findings.push(Finding { kind: Kind::Stuck, what });
-            }
-        }
+        self.ending.findings.extend(healed.findings("the disk had room again"));
         Ok(())
     }
 }

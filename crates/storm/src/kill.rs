@@ -1,4 +1,4 @@
-//! `storm kill`: workers and the submitter are killed at random moments.
+//! `storm kill` and `storm replicas`: workers and the submitter are killed at random moments.
 
 use crate::feed::{Feed, moments};
 use crate::report::Report;
@@ -13,10 +13,15 @@ use tokio::sync::watch;
 /// Of so many kills one hits the submitter.
 const SUBMITTER_ONE_IN: u64 = 4;
 
-/// Runs it.
-pub async fn run(options: &Options, kills: u64, over: Duration) -> Result<Report, Failure> {
+/// Runs it under a name.
+pub async fn run(
+    name: &'static str,
+    options: &Options,
+    kills: u64,
+    over: Duration,
+) -> Result<Report, Failure> {
     let settings =
-        Settings { name: "kill", lease_ttl: Duration::from_secs(2), grace: Duration::from_secs(5), db: None };
+        Settings { name, lease_ttl: Duration::from_secs(2), grace: Duration::from_secs(5), db: None };
     let mut world = World::start(options, &settings).await?;
     let mut rng = fastrand::Rng::with_seed(options.seed);
     let of_submitter = kills / SUBMITTER_ONE_IN;

@@ -6,14 +6,18 @@
 mod behaviour;
 mod cli;
 mod clock;
+mod database;
 mod disk;
 mod feed;
 mod hand;
+mod heal;
 mod kill;
 mod last;
 mod load;
 mod operator;
 mod out;
+mod postgres;
+mod proxy;
 mod record;
 mod report;
 mod server;
@@ -27,6 +31,7 @@ mod world;
 
 use clap::Parser;
 use cli::{Cli, DiskArgs, Options, Storm};
+use database::Faults;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -71,7 +76,17 @@ async fn run(storm: Storm) -> Result<u8, Failure> {
 async fn brew(storm: Storm) -> Result<u8, Failure> {
     let seconds = Duration::from_secs;
     let report = match storm {
-        Storm::Kill(args) => kill::run(&args.options.with(21_000, 2), args.kills, seconds(args.over)).await?,
+        Storm::Kill(args) => {
+            kill::run("kill", &args.options.with(21_000, 2), args.kills, seconds(args.over)).await?
+        }
+        Storm::Replicas(args) => {
+            let options = args.options.on_postgres().with(21_000, 3);
+            kill::run("replicas", &options, args.kills, seconds(args.over)).await?
+        }
+        Storm::Database(args) => {
+            let faults = Faults { restarts: args.restarts, kills: args.kills, cuts: args.cuts };
+            database::run(&args.options.with(8000, 3), faults, seconds(args.over)).await?
+        }
         Storm::Stop(args) => {
             let lease_ttl = Duration::from_millis(args.lease_ttl);
             stop::run(&args.options.with(8000, 6), args.stops, lease_ttl).await?
@@ -99,7 +114,7 @@ async fn fill(args: DiskArgs) -> Result<u8, Failure> {
 /// One after the other, each as if it were called alone. A storm that was skipped is no finding.
 async fn all(args: cli::AllArgs) -> Result<u8, Failure> {
     let mut found = 0;
-    for name in ["kill", "stop", "term", "disk"] {
+    for name in ["kill", "stop", "term", "disk", "replicas", "database"] {
         let mut words = vec!["storm".to_owned(), name.to_owned(), "--seed".to_owned(), args.seed.to_string()];
         if let Some(bin) = &args.bin {
             words.extend(["--bin".to_owned(), bin.display().to_string()]);

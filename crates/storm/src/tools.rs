@@ -80,7 +80,7 @@ impl Tools {
     pub fn worker(&self, number: usize) -> Result<Worker, Failure> {
         let log = self.dir.join(format!("worker-{number}.log"));
         let log = OpenOptions::new().create(true).append(true).open(log)?;
-        let child = self.command(&["queue", "run"]).stdout(Stdio::null()).stderr(log).spawn()?;
+        let child = self.command(&["worker"]).stdout(Stdio::null()).stderr(log).spawn()?;
         Ok(Worker { child })
     }
 }

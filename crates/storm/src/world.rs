@@ -1,7 +1,9 @@
 //! What every storm has: a directory, a configuration, the service that the jobs call, and a history.
 
+use crate::heal::LOOK;
 use crate::load::{self, Load};
 use crate::operator::{Known, Operator};
+use crate::postgres::Postgres;
 use crate::record::Record;
 use crate::report::Report;
 use crate::submitter::Submitter;
@@ -53,6 +55,8 @@ pub struct World {
     name: &'static str,
     hands: PathBuf,
     dir: TempDir,
+    /// The server that was started for this storm; it ends with it.
+    _server: Option<Postgres>,
     started: Instant,
 }
 
@@ -63,7 +67,12 @@ impl World {
         let bin = find_binary(options.bin.clone(), &me)?;
         let dir = tempfile::Builder::new().prefix("storm-").tempdir()?;
         let path = dir.path().to_owned();
-        let given = options.db.clone().or_else(|| settings.db.clone());
+        let mut given = options.db.clone().or_else(|| settings.db.clone());
+        let mut server = None;
+        if given.is_none() && options.postgres {
+            let launched = server.insert(Postgres::launch().await?);
+            given = Some(launched.with(pg_harness::Server::database).await?);
+        }
         let db = match given {
             // The binary is started in another directory.
             Some(file) if !file.contains("://") => std::path::absolute(file)?.display().to_string(),
@@ -99,6 +108,7 @@ impl World {
             name: settings.name,
             hands,
             dir,
+            _server: server,
             started: Instant::now(),
         })
     }
@@ -111,6 +121,20 @@ impl World {
     /// The client that submits.
     pub fn submitter(&self) -> Submitter {
         Submitter::new(self.tools.clone(), self.record.clone())
+    }
+
+    /// Submits a little more until something is through: nobody could see else that work goes on.
+    pub async fn feed_on<T>(
+        &mut self,
+        submitter: &mut Submitter,
+        until: &JoinHandle<T>,
+    ) -> Result<(), Failure> {
+        while !until.is_finished() {
+            let batch = submitter.submit(vec![self.load.next()], None).await?;
+            batch.acked.iter().for_each(|(job, work)| self.known.add(*job, work.limited));
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
     }
 
     /// Lets somebody look at jobs and steer them until the end.
@@ -190,6 +214,13 @@ async fn end(workers: &mut [Worker]) -> Result<Vec<Finding>, Failure> {
         }
     }
     Ok(findings)
+}
+
+/// Tells of the workers that do not run any more.
+pub fn ended_by_themselves(workers: &mut [Worker]) -> Vec<Finding> {
+    let ended =
+        workers.iter_mut().enumerate().filter_map(|(number, worker)| (!worker.lives()).then_some(number));
+    ended.map(ended_by_itself).collect()
 }
 
 /// A worker ends only when it is told to.

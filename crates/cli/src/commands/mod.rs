@@ -10,3 +10,4 @@ pub mod limits;
 pub mod queue;
 pub mod run;
 pub mod tasks;
+pub mod worker;

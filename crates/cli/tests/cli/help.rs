@@ -45,6 +45,7 @@ fn every_help_opens_with_examples() {
         "queue run",
         "queue stats",
         "queue retry-failed",
+        "worker",
         "limits",
         "limits list",
         "limits set",

@@ -93,7 +93,8 @@ impl Work {
             match (due, spot) {
                 (Some(due), _) if due > self.now => self.wait(task, lane, tier, due, counters, checkpoint),
                 (due, spot) => {
-                    // Also where it keeps its place: the line in which that is has to be known.
+                    // Also where it has its place already: a process that does not know the lane would put it into a
+                    // line that nobody serves.
                     let line = self.lane(lane)?.line;
                     let spot = match spot {
                         Some(spot) => spot,

@@ -3,6 +3,7 @@
 pub mod enqueue;
 pub mod import;
 pub mod lines;
+pub mod options;
 mod progress;
 mod report;
 pub mod retry_failed;

@@ -1,11 +1,13 @@
 //! Runs jobs: the engine, its sweeper and a pool of workers, until the work is through or somebody
 //! asks for the end. Whatever happens, the pool is stopped in order and nothing is lost.
 
+use super::options::ServeArgs;
 use super::progress::{Snapshot, View};
 use super::report::{Report, Settlements};
 use super::watch::Watch;
+use crate::cli::Globals;
 use crate::error::CliResult;
-use crate::session::Session;
+use crate::session::{Missing, Session};
 use crate::signals::{Signal, Signals};
 use crate::workers;
 use orchestrator_store::LineStats;
@@ -42,6 +44,18 @@ impl Lines {
     pub fn serves(&self, line: &LineStats) -> bool {
         self.queues.contains(&line.queue) && self.registry.get(&line.handler).is_some()
     }
+}
+
+/// Runs jobs by the options of a command, tells what was done and leaves the store in order.
+pub async fn run_until(args: &ServeArgs, drain: bool, globals: &Globals) -> CliResult<(Report, Ended)> {
+    let session = Session::start(globals, args.flags())?;
+    let store = session.open(Missing::Create).await?;
+    let served = serve(&session, store.clone(), Plan { queues: args.queues(), drain }).await;
+    // Another process may lead from now on.
+    store.close().await;
+    let (report, ended) = served?;
+    report.tell(session.out)?;
+    Ok((report, ended))
 }
 
 /// Runs jobs to the end of the plan.
