@@ -1,15 +1,21 @@
-//! Callers that come at the same time share a transaction: while one is under way, the next gathers.
+//! Callers that come at the same time share a transaction: while one is under way, the next gathers. A large batch need
+//! not wait for that: a few transactions may be under way at once.
 
 use crate::tx::Abort;
 use orchestrator_store::{StoreError, StoreResult};
 use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 
 /// How many callers may wait.
 const MAILBOX: usize = 4096;
-/// So many requests share a transaction at most.
+/// So many requests share a transaction at most ...
 const MOST: usize = 5000;
+/// ... and so many are worth one of their own while another is under way. Fewer wait for its end, and so share the next.
+const ENOUGH: usize = 500;
+/// So many transactions are under way at most.
+const AT_ONCE: usize = 3;
 
 type Caller<Q, A> = (Vec<Q>, oneshot::Sender<StoreResult<Vec<A>>>);
 
@@ -21,31 +27,10 @@ impl<Q: Send + Sync + 'static, A: Send + 'static> Batcher<Q, A> {
     pub fn start<F, R>(run: F) -> Self
     where
         F: Fn(Arc<Vec<Q>>) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Vec<A>, Abort>> + Send,
+        R: Future<Output = Result<Vec<A>, Abort>> + Send + 'static,
     {
-        let (send, mut inbox) = mpsc::channel::<Caller<Q, A>>(MAILBOX);
-        tokio::spawn(async move {
-            let mut left: Option<Caller<Q, A>> = None;
-            loop {
-                let Some(first) = (match left.take() {
-                    Some(caller) => Some(caller),
-                    None => inbox.recv().await,
-                }) else {
-                    return;
-                };
-                let mut callers = vec![first];
-                let mut size = callers[0].0.len();
-                while let Ok(caller) = inbox.try_recv() {
-                    if size + caller.0.len() > MOST {
-                        left = Some(caller);
-                        break;
-                    }
-                    size += caller.0.len();
-                    callers.push(caller);
-                }
-                serve(callers, &run).await;
-            }
-        });
+        let (send, inbox) = mpsc::channel::<Caller<Q, A>>(MAILBOX);
+        tokio::spawn(gather(inbox, Arc::new(run)));
         Batcher(send)
     }
 
@@ -55,6 +40,54 @@ impl<Q: Send + Sync + 'static, A: Send + 'static> Batcher<Q, A> {
         self.0.send((requests, reply)).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
+}
+
+async fn gather<Q, A, F, R>(mut inbox: mpsc::Receiver<Caller<Q, A>>, run: Arc<F>)
+where
+    Q: Send + Sync + 'static,
+    A: Send + 'static,
+    F: Fn(Arc<Vec<Q>>) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Vec<A>, Abort>> + Send + 'static,
+{
+    let mut under_way = JoinSet::new();
+    let mut left: Option<Caller<Q, A>> = None;
+    loop {
+        let Some(first) = (match left.take() {
+            Some(caller) => Some(caller),
+            None => inbox.recv().await,
+        }) else {
+            break;
+        };
+        let mut size = first.0.len();
+        let mut callers = vec![first];
+        while left.is_none() {
+            let caller = match inbox.try_recv() {
+                Ok(caller) => caller,
+                Err(_) if under_way.is_empty() || (size >= ENOUGH && under_way.len() < AT_ONCE) => break,
+                Err(_) => tokio::select! {
+                    biased;
+                    _ = under_way.join_next() => continue,
+                    more = inbox.recv() => match more {
+                        Some(caller) => caller,
+                        None => break,
+                    },
+                },
+            };
+            if size + caller.0.len() > MOST {
+                left = Some(caller);
+            } else {
+                size += caller.0.len();
+                callers.push(caller);
+            }
+        }
+        while under_way.len() >= AT_ONCE {
+            under_way.join_next().await;
+        }
+        let run = run.clone();
+        under_way.spawn(async move { serve(callers, &*run).await });
+    }
+    // The last ones are carried out, too.
+    under_way.join_all().await;
 }
 
 async fn serve<Q, A, F, R>(callers: Vec<Caller<Q, A>>, run: &F)

@@ -106,7 +106,7 @@ fn stamp(placed: &Placed) -> Option<i64> {
 }
 
 impl Moves {
-    fn leave(&mut self, task: i64, was: &Placed, line: i32, row: Option<&String>) {
+    fn leave(&mut self, task: i64, was: &Placed, line: i32, row: Option<&String>, taken: bool) {
         let gone = &mut self.gone;
         match &was.at {
             At::Ready(_) if row.is_some() => gone.at.extend(row.cloned()),
@@ -122,6 +122,7 @@ impl Moves {
                 gone.delayed.push(task);
             }
             At::Held(..) => gone.held.push(task),
+            At::Leased(_) if taken => {}
             At::Leased(_) => gone.leases.push(task),
             At::Ended(end) => {
                 gone.ended.push(task);
@@ -312,11 +313,12 @@ fn tasks(work: &Work, out: &mut Vec<Write>) {
     let line = |lane: i32| work.known.lanes.get(&lane).map_or(lane, |lane| lane.line);
     for (task, now) in all {
         let was = work.base.tasks.get(task).and_then(Option::as_ref);
-        if was == now.as_ref() {
+        let taken = work.base.taken.contains(task);
+        if was == now.as_ref() && !taken {
             continue;
         }
         if let Some(was) = was {
-            moves.leave(*task, was, line(was.lane), work.base.ready_rows.get(task));
+            moves.leave(*task, was, line(was.lane), work.base.ready_rows.get(task), taken);
         }
         let Some(now) = now else { continue };
         moves.come(*task, now, line(now.lane));
@@ -333,6 +335,12 @@ fn tasks(work: &Work, out: &mut Vec<Write>) {
                 moves.task_entry.0.push(*task);
                 moves.task_entry.1.push(spot.stamp);
             }
+        }
+    }
+    // A lease that was taken away for nothing is put back.
+    for task in work.base.taken.iter().filter(|task| !work.staged.tasks.contains_key(task)) {
+        if let Some(Some(was)) = work.base.tasks.get(task) {
+            moves.come(*task, was, line(was.lane));
         }
     }
     let Moves { gone, ready, parked, delayed, held, leases, ended, dead, task_entry, job_entry } = moves;
@@ -507,7 +515,6 @@ fn rest(work: &Work, out: &mut Vec<Write>) {
         let sql = "INSERT INTO waits (job, waiter) SELECT * FROM unnest($1::bigint[], $2::bigint[])";
         out.push(Write::new(sql, vec![Arc::new(jobs), Arc::new(waiters)]));
     }
-    fair(work, out);
     counts(work, out);
     slots(work, out);
     if !staged.events.is_empty() {
@@ -519,22 +526,6 @@ fn rest(work: &Work, out: &mut Vec<Write>) {
 
 fn awaited(work: &Work, seq: i64) -> bool {
     work.base.waiters.get(&seq).is_some_and(|waiters| !waiters.is_empty())
-}
-
-fn fair(work: &Work, out: &mut Vec<Write>) {
-    let mut rows: Vec<_> = work.staged.fair.iter().collect();
-    rows.sort_unstable();
-    if rows.is_empty() {
-        return;
-    }
-    let lines: Vec<i32> = rows.iter().map(|(key, _)| key.0).collect();
-    let tiers: Vec<i16> = rows.iter().map(|(key, _)| i16::from(key.1)).collect();
-    let tenants: Vec<i32> = rows.iter().map(|(key, _)| key.2).collect();
-    let next: Vec<i64> = rows.iter().map(|(_, next)| **next).collect();
-    let sql = "UPDATE fair f SET next = w.next
-        FROM unnest($1::int[], $2::smallint[], $3::int[], $4::bigint[]) w(line, tier, tenant, next)
-        WHERE f.line = w.line AND f.tier = w.tier AND f.tenant = w.tenant";
-    out.push(Write::new(sql, vec![Arc::new(lines), Arc::new(tiers), Arc::new(tenants), Arc::new(next)]));
 }
 
 /// Adds to the counts of ended tasks.

@@ -106,6 +106,8 @@ pub struct Leasing<'a> {
     pub reached: Vec<((i32, u8), i64)>,
     /// What it left where it is, because the job was in other hands.
     pub skipped: Vec<((i32, u8), i64)>,
+    /// The highest stamp that was leased in each line and tier.
+    pub fronts: BTreeMap<(i32, u8), i64>,
 }
 
 /// The tasks of a page with what they need of their jobs. Jobs of queues have no head and no rows of tasks, so these are
@@ -461,7 +463,7 @@ impl Leasing<'_> {
         let lease = Lease { spec, spot, started: now, expires, times_out, worker: ask.worker.clone().into() };
         self.work.put(task, placed(At::Leased(lease), counters));
         self.work.note(task, TaskState::Running, counters.attempt);
-        let front = self.work.staged.fair.entry((lane.line, tier, 0)).or_default();
+        let front = self.fronts.entry((lane.line, tier)).or_default();
         *front = spot.stamp.max(*front);
         Ok(Some(Leased {
             task: self.work.ids.task(candidate.created, task),
@@ -586,7 +588,6 @@ impl Leasing<'_> {
     /// What the lease writes beside what is staged: slots, buckets, and how far the lines have got.
     fn writes(&mut self, grant: &LeaseGrant) -> Vec<Write> {
         let mut writes = vec![];
-        let fronts = std::mem::take(&mut self.work.staged.fair);
         writes.extend(flush::writes(self.work));
         let (ids, running, tat, wake) = self.keys.changed();
         if !ids.is_empty() {
@@ -597,11 +598,10 @@ impl Leasing<'_> {
                 .push(Write::new(sql, vec![Arc::new(ids), Arc::new(running), Arc::new(tat), Arc::new(wake)]));
         }
         if !grant.tasks.is_empty() {
-            let mut rows: Vec<_> = fronts.into_iter().collect();
-            rows.sort_unstable();
-            let lines: Vec<i32> = rows.iter().map(|(key, _)| key.0).collect();
-            let tiers: Vec<i16> = rows.iter().map(|(key, _)| i16::from(key.1)).collect();
-            let next: Vec<i64> = rows.iter().map(|(_, next)| *next).collect();
+            let rows = &self.fronts;
+            let lines: Vec<i32> = rows.keys().map(|key| key.0).collect();
+            let tiers: Vec<i16> = rows.keys().map(|key| i16::from(key.1)).collect();
+            let next: Vec<i64> = rows.values().copied().collect();
             let make = "INSERT INTO fair (line, tier, tenant, next)
                 SELECT w.line, w.tier, 0, w.next FROM unnest($1::int[], $2::smallint[], $3::bigint[]) w(line, tier, next)
                 WHERE NOT EXISTS (SELECT FROM fair f WHERE f.line = w.line AND f.tier = w.tier AND f.tenant = 0)
@@ -638,7 +638,7 @@ impl Work {
             },
         };
         let line = self.lane(placed.lane)?.line;
-        let spot = self.enter(line, placed.tier, tenant, goes_on)?;
+        let spot = self.enter(line, placed.tier, tenant, goes_on);
         if placed.counters.failures > 0 {
             self.note(task, TaskState::Queued, placed.counters.attempt);
         }

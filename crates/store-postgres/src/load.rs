@@ -10,7 +10,7 @@ use crate::tx::{Abort, Tx};
 use crate::work::{Head, JobRow, Needs, TaskRow, Work};
 use orchestrator_core::flow::Plan;
 use orchestrator_core::{Counters, DeadReason, Json, LimitKey, Limits, TaskSpec, Timestamp};
-use orchestrator_store::packed::{pack, seq_of, state_of};
+use orchestrator_store::packed::{index_of, pack, seq_of, state_of};
 use std::sync::Arc;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -25,25 +25,69 @@ pub async fn load(
     let mut needs = std::mem::take(&mut work.needs);
     naming.learn(names, &needs).await?;
     work.known = names.known();
-    // Versions are numbered in the order of the requests, which only shows when nothing else is missing.
+    // Versions are numbered in the order of the requests, which only shows when nothing else is missing. Just so it only
+    // shows then how many places and numbers it takes.
     let flows = std::mem::take(&mut needs.flows);
-    let alone = needs.is_empty();
-    for plan in flows.into_iter().filter(|_| alone) {
-        let id = write_flow(tx, &plan, work.now).await?;
-        work.base.flow_ids.insert((plan.is_implicit(), plan.hash().clone()), id);
+    let settled = needs.is_settled();
+    if settled && !flows.is_empty() {
+        for plan in flows {
+            let id = write_flow(tx, &plan, work.now).await?;
+            work.base.flow_ids.insert((plan.is_implicit(), plan.hash().clone()), id);
+        }
+        return Ok(());
     }
-    if needs.seqs > 0 {
-        let rows = tx
-            .query("SELECT nextval('job_seq') FROM generate_series(1, $1::bigint)", &[&(needs.seqs as i64)])
-            .await?;
-        work.base.seqs.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
+    if settled {
+        let reserve = naming.reserve(&needs.places);
+        let (places, seqs) = tokio::try_join!(reserve, load_seqs(tx, needs.seqs))?;
+        for (key, stamps) in places {
+            work.base.places.entry(key).or_default().extend(stamps);
+        }
+        work.base.seqs.extend(seqs);
+        return Ok(());
+    }
+    if !needs.ending.is_empty() {
+        return load_ending(tx, names, naming, work, needs).await;
     }
     load_holders(tx, work, &needs).await?;
     load_jobs(tx, work, &needs).await?;
     load_heads(tx, names, naming, work, &needs).await?;
     load_tasks(tx, work, &needs).await?;
-    load_rest(tx, work, &needs).await?;
-    load_fair(tx, work, &needs).await
+    load_rest(tx, work, &needs).await
+}
+
+async fn load_seqs(tx: &mut Tx, n: usize) -> Result<Vec<i64>, Abort> {
+    if n == 0 {
+        return Ok(vec![]);
+    }
+    let sql = "SELECT nextval('job_seq') FROM generate_series(1, $1::bigint)";
+    Ok(tx.query(sql, &[&(n as i64)]).await?.iter().map(|row| row.get(0)).collect())
+}
+
+/// All that ending attempts mostly needs, in one go: the heads, then the leases, which are taken away on the spot, and who
+/// waits for the jobs. What is not held any more is looked for like any other task.
+async fn load_ending(
+    tx: &mut Tx,
+    names: &Names,
+    naming: &crate::naming::Naming,
+    work: &mut Work,
+    needs: Needs,
+) -> Result<(), Abort> {
+    let (tasks, attempts): (Vec<i64>, Vec<i32>) = needs.ending.into_iter().unzip();
+    let mut seqs: Vec<i64> = tasks.iter().map(|task| seq_of(*task)).collect();
+    seqs.dedup();
+    let alone: Vec<i64> = tasks.iter().filter(|task| index_of(**task) == 0).map(|task| seq_of(*task)).collect();
+    let rows =
+        tx.query_all(&[(HEADS, &[&seqs]), (TAKE, &[&tasks, &attempts]), (AWAITED, &[&alone])]).await?;
+    work.base.heads.extend(seqs.into_iter().map(|seq| (seq, None)));
+    keep_heads(tx, names, naming, work, &rows[0]).await?;
+    for row in &rows[1] {
+        let task: i64 = row.get(0);
+        work.base.taken.insert(task);
+        work.base.tasks.insert(task, Some(placed(row, LEASES)?));
+    }
+    work.base.awaited.extend(alone.into_iter().map(|seq| (seq, false)));
+    work.base.awaited.extend(rows[2].iter().map(|row| (row.get(0), true)));
+    Ok(())
 }
 
 /// The number of a flow, which is written down if it is new.
@@ -126,9 +170,20 @@ async fn load_heads(
         return Ok(());
     }
     work.base.heads.extend(wanted.iter().map(|seq| (*seq, None)));
-    let sql = "SELECT r.seq, r.body, r.output, j.created, j.flow, j.tier, j.tenant, j.entry, j.payload
-        FROM runs r JOIN jobs j ON j.seq = r.seq WHERE r.seq = ANY($1) ORDER BY r.seq FOR UPDATE OF r";
-    let rows = tx.query(sql, &[&wanted]).await?;
+    let rows = tx.query(HEADS, &[&wanted]).await?;
+    keep_heads(tx, names, naming, work, &rows).await
+}
+
+const HEADS: &str = "SELECT r.seq, r.body, r.output, j.created, j.flow, j.tier, j.tenant, j.entry, j.payload
+    FROM runs r JOIN jobs j ON j.seq = r.seq WHERE r.seq = ANY($1) ORDER BY r.seq FOR UPDATE OF r";
+
+async fn keep_heads(
+    tx: &mut Tx,
+    names: &Names,
+    naming: &crate::naming::Naming,
+    work: &mut Work,
+    rows: &[Row],
+) -> Result<(), Abort> {
     let unknown: Vec<i32> =
         rows.iter().map(|row| row.get(4)).filter(|flow| !work.known.flows.contains_key(flow)).collect();
     if !unknown.is_empty() {
@@ -145,7 +200,7 @@ async fn load_heads(
             run: postcard::from_bytes(row.get(1)).map_err(|_| unreadable("the head of a job"))?,
             created: Timestamp::from_millis(row.get(3)),
             tenant: row.get(6),
-            tier: tier(&row, 5),
+            tier: tier(row, 5),
             run_at: row.get::<_, Option<i64>>(7).map(Timestamp::from_millis),
             payload: Json::trusted(row.get::<_, &str>(8)),
             output: row.get::<_, Option<&str>>(2).map(Json::trusted),
@@ -193,6 +248,12 @@ const LEASES: &str =
     "SELECT task, lane, tier, attempt, failures, crashes, checkpoint, spec, stamp, since, started,
         expires, times_out, worker
     FROM leases WHERE task = ANY($1) ORDER BY task FOR UPDATE";
+/// Takes the leases of attempts away, one by one in order of the tasks. The columns are those of [`LEASES`].
+const TAKE: &str =
+    "DELETE FROM leases l USING unnest($1::bigint[], $2::int[]) w(task, attempt) WHERE l.task = w.task AND l.attempt = w.attempt
+    RETURNING l.task, l.lane, l.tier, l.attempt, l.failures, l.crashes, l.checkpoint, l.spec, l.stamp, l.since, l.started,
+        l.expires, l.times_out, l.worker";
+const AWAITED: &str = "SELECT DISTINCT job FROM waits WHERE job = ANY($1)";
 const ENDED: &str =
     "SELECT e.task, e.lane, e.tier, e.attempt, e.failures, e.crashes, e.state, e.at, e.output, d.reason
     FROM ended e LEFT JOIN dead d ON d.task = e.task WHERE e.task = ANY($1)";
@@ -294,55 +355,9 @@ async fn load_rest(tx: &mut Tx, work: &mut Work, needs: &Needs) -> Result<(), Ab
     if !needs.awaited.is_empty() {
         let wanted = list(&needs.awaited);
         work.base.awaited.extend(wanted.iter().map(|seq| (*seq, false)));
-        let sql = "SELECT DISTINCT job FROM waits WHERE job = ANY($1)";
-        for row in tx.query(sql, &[&wanted]).await? {
+        for row in tx.query(AWAITED, &[&wanted]).await? {
             work.base.awaited.insert(row.get(0), true);
         }
-    }
-    Ok(())
-}
-
-/// Where tenants stand. The rows are made where they are missing, and locked; the front is only looked at.
-async fn load_fair(tx: &mut Tx, work: &mut Work, needs: &Needs) -> Result<(), Abort> {
-    if needs.fair.is_empty() {
-        return Ok(());
-    }
-    let columns = |keys: &[&(i32, u8, i32)]| {
-        let lines: Vec<i32> = keys.iter().map(|key| key.0).collect();
-        let tiers: Vec<i16> = keys.iter().map(|key| i16::from(key.1)).collect();
-        let tenants: Vec<i32> = keys.iter().map(|key| key.2).collect();
-        (lines, tiers, tenants)
-    };
-    let (fronts, own): (Vec<_>, Vec<_>) = needs.fair.iter().partition(|key| key.2 == 0);
-    work.base.fair.extend(needs.fair.iter().map(|key| (*key, 0)));
-    let look = "SELECT f.line, f.tier, f.tenant, f.next FROM unnest($1::int[], $2::smallint[], $3::int[]) w(line, tier, tenant)
-        JOIN fair f ON f.line = w.line AND f.tier = w.tier AND f.tenant = w.tenant";
-    let (lines, tiers, tenants) = columns(&fronts);
-    for row in tx.query(look, &[&lines, &tiers, &tenants]).await? {
-        work.base.fair.insert((row.get(0), tier(&row, 1), row.get(2)), row.get(3));
-    }
-    if own.is_empty() {
-        return Ok(());
-    }
-    let lock = "SELECT f.line, f.tier, f.tenant, f.next FROM unnest($1::int[], $2::smallint[], $3::int[]) w(line, tier, tenant)
-        JOIN fair f ON f.line = w.line AND f.tier = w.tier AND f.tenant = w.tenant
-        ORDER BY f.line, f.tier, f.tenant FOR UPDATE OF f";
-    let mut missing = own;
-    for attempt in 0..2 {
-        let (lines, tiers, tenants) = columns(&missing);
-        for row in tx.query(lock, &[&lines, &tiers, &tenants]).await? {
-            let key = (row.get(0), tier(&row, 1), row.get(2));
-            work.base.fair.insert(key, row.get(3));
-            missing.retain(|wanted| **wanted != key);
-        }
-        if missing.is_empty() || attempt == 1 {
-            break;
-        }
-        let make = "INSERT INTO fair (line, tier, tenant, next)
-            SELECT line, tier, tenant, 0 FROM unnest($1::int[], $2::smallint[], $3::int[]) w(line, tier, tenant)
-            ON CONFLICT DO NOTHING";
-        let (lines, tiers, tenants) = columns(&missing);
-        tx.query(make, &[&lines, &tiers, &tenants]).await?;
     }
     Ok(())
 }

@@ -5,9 +5,11 @@ use crate::connect::Connections;
 use crate::load::{lane, lane_digest, spec_digest, unreadable};
 use crate::names::{Known, LaneName, Names};
 use crate::tx::{Abort, Tx};
-use crate::work::Needs;
+use crate::work::{FairKey, Needs};
 use orchestrator_core::flow::Plan;
 use orchestrator_core::{LimitKey, Limits, TaskSpec};
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -61,6 +63,50 @@ impl Naming {
             learn_lanes(&client, names, rows).await?;
         }
         Ok(())
+    }
+
+    /// Reserves places in line, each behind the last of its tenant and not before the front. A place that is not taken in
+    /// the end leaves a gap, which does no harm; nor does it if a server that crashes forgets that one was given, because
+    /// two tasks may have the same stamp. So this need not be on disk.
+    pub async fn reserve(
+        &self,
+        places: &BTreeMap<FairKey, i64>,
+    ) -> Result<Vec<(FairKey, RangeInclusive<i64>)>, Abort> {
+        const MAKE: &str = "INSERT INTO fair (line, tier, tenant, next)
+            SELECT line, tier, tenant, 0 FROM unnest($1::int[], $2::smallint[], $3::int[]) w(line, tier, tenant)
+            ON CONFLICT DO NOTHING";
+        const RESERVE: &str = "UPDATE fair f SET next = greatest(f.next, coalesce(x.next, 0)) + w.n
+            FROM unnest($1::int[], $2::smallint[], $3::int[], $4::bigint[]) w(line, tier, tenant, n)
+                LEFT JOIN fair x ON x.line = w.line AND x.tier = w.tier AND x.tenant = 0
+            WHERE f.line = w.line AND f.tier = w.tier AND f.tenant = w.tenant
+            RETURNING f.line, f.tier, f.tenant, f.next - w.n, f.next - 1";
+        let mut reserved = vec![];
+        let mut wanted: Vec<(FairKey, i64)> = places.iter().map(|(key, n)| (*key, *n)).collect();
+        while !wanted.is_empty() {
+            let lines: Vec<i32> = wanted.iter().map(|(key, _)| key.0).collect();
+            let tiers: Vec<i16> = wanted.iter().map(|(key, _)| i16::from(key.1)).collect();
+            let tenants: Vec<i32> = wanted.iter().map(|(key, _)| key.2).collect();
+            let n: Vec<i64> = wanted.iter().map(|(_, n)| *n).collect();
+            let mut tx = Tx::new(self.0.writer().await.map_err(Abort::Away)?);
+            let mut rows = tx
+                .query_all(&[
+                    ("SET LOCAL synchronous_commit TO off", &[]),
+                    (RESERVE, &[&lines, &tiers, &tenants, &n]),
+                ])
+                .await?;
+            tx.commit(vec![]).await?;
+            for row in rows.pop().unwrap_or_default() {
+                let key: FairKey = (row.get(0), crate::load::tier(&row, 1), row.get(2));
+                wanted.retain(|(wanted, _)| *wanted != key);
+                reserved.push((key, row.get(3)..=row.get(4)));
+            }
+            if !wanted.is_empty() {
+                let client = self.0.writer().await.map_err(Abort::Away)?;
+                let make = client.prepare_cached(MAKE).await?;
+                client.execute(&make, &[&lines, &tiers, &tenants]).await?;
+            }
+        }
+        Ok(reserved)
     }
 
     /// Makes lines known that are asked for, as far as there are such.

@@ -14,7 +14,7 @@ use crate::tx::{Abort, Tx, Write};
 use crate::wake::Wakes;
 use crate::work::{Step, Work};
 use orchestrator_core::{Millis, NewJob};
-use orchestrator_store::packed::{Ids, index_of, seq_of};
+use orchestrator_store::packed::{Ids, seq_of};
 use orchestrator_store::{
     Beat, Clock, Command, Controlled, FlowChange, FlowChanged, Held, LeaseAsk, LeaseGrant, LimitChange,
     RuleOrigin, Settled, Settlement, Submitted, SweepAsk, Swept,
@@ -125,16 +125,19 @@ impl Verbs {
 
     /// Takes jobs in.
     pub async fn submit(&self, jobs: &[NewJob]) -> Result<Vec<Submitted>, Abort> {
-        self.transact(jobs, |work, jobs| work.needs.seqs = jobs.len(), Work::submit).await
+        self.transact(jobs, |_, _| {}, Work::submit).await
     }
 
     /// Ends attempts.
     pub async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, Abort> {
         let prefetch = |work: &mut Work, batch: &[Settlement]| {
-            let tasks = batch.iter().filter_map(|settlement| work.ids.packed(settlement.held.task));
-            work.needs.tasks = tasks.collect();
-            let alone = work.needs.tasks.iter().filter(|task| index_of(**task) == 0);
-            work.needs.awaited = alone.map(|task| seq_of(*task)).collect();
+            let ending = |settlement: &Settlement| {
+                Some((work.ids.packed(settlement.held.task)?, i32::try_from(settlement.held.attempt).ok()?))
+            };
+            let mut ending: Vec<(i64, i32)> = batch.iter().filter_map(ending).collect();
+            ending.sort_unstable();
+            ending.dedup();
+            work.needs.ending = ending;
         };
         self.transact(batch, prefetch, Work::settle).await
     }
@@ -164,6 +167,7 @@ impl Verbs {
                 parked: 0,
                 reached: vec![],
                 skipped: vec![],
+                fronts: Default::default(),
             };
             let done = match leasing.run(ask).await {
                 Ok((grant, writes)) => {

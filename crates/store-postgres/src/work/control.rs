@@ -96,7 +96,7 @@ impl Work {
             self.tally(lane.line, end.state, -1);
         }
         let attempt = placed.counters.attempt;
-        let spot = self.enter(lane.line, job.tier, job.tenant, false)?;
+        let spot = self.enter(lane.line, job.tier, job.tenant, false);
         self.stand(task, lane.id, job.tier, spot, Work::fresh(attempt), None);
         self.note(task, TaskState::Queued, attempt);
         Ok(Controlled::Done(JobState::of_only_task(TaskState::Queued, attempt > 0)))

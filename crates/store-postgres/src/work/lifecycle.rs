@@ -98,7 +98,7 @@ impl Work {
                     let line = self.lane(lane)?.line;
                     let spot = match spot {
                         Some(spot) => spot,
-                        None => self.enter(line, tier, head.tenant, head.run.continues())?,
+                        None => self.enter(line, tier, head.tenant, head.run.continues()),
                     };
                     if due.is_some() && counters.failures > 0 {
                         self.note(task, TaskState::Queued, counters.attempt);

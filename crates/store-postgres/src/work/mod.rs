@@ -141,7 +141,10 @@ pub struct Base {
     pub errors: FxHashMap<i64, Option<String>>,
     pub waiters: FxHashMap<i64, Vec<i64>>,
     pub holders: FxHashMap<Uuid, Option<i64>>,
-    pub fair: FxHashMap<FairKey, i64>,
+    /// The stamps of the places in line that are reserved.
+    pub places: FxHashMap<FairKey, Vec<i64>>,
+    /// Leases that were taken away when they were read.
+    pub taken: FxHashSet<i64>,
     /// Flows that were looked up or written in this transaction.
     pub flow_ids: FxHashMap<(bool, Arc<str>), i32>,
     /// Numbers for new jobs.
@@ -163,7 +166,10 @@ pub struct Needs {
     pub waiters: BTreeSet<i64>,
     pub awaited: BTreeSet<i64>,
     pub holders: BTreeSet<Uuid>,
-    pub fair: BTreeSet<FairKey>,
+    /// Places in line: how many more.
+    pub places: BTreeMap<FairKey, i64>,
+    /// Attempts that are to end, with the tasks in `tasks`.
+    pub ending: Vec<(i64, i32)>,
     pub flows: Vec<Arc<Plan>>,
     pub flow_ids: BTreeSet<i32>,
     pub specs: Vec<Arc<TaskSpec>>,
@@ -176,6 +182,14 @@ pub struct Needs {
 }
 
 impl Needs {
+    /// Whether nothing is missing that a computation depends on: numbers for jobs and places are only written down.
+    pub fn is_settled(&mut self) -> bool {
+        let (places, seqs) = (std::mem::take(&mut self.places), std::mem::take(&mut self.seqs));
+        let settled = self.is_empty();
+        (self.places, self.seqs) = (places, seqs);
+        settled
+    }
+
     /// Whether nothing is missing.
     pub fn is_empty(&self) -> bool {
         let Needs {
@@ -189,7 +203,8 @@ impl Needs {
             waiters,
             awaited,
             holders,
-            fair,
+            places,
+            ending,
             flows,
             flow_ids,
             specs,
@@ -204,7 +219,7 @@ impl Needs {
         let ids = [flow_ids, lane_ids, spec_ids, tenant_ids];
         numbers.iter().all(|set| set.is_empty())
             && ids.iter().all(|set| set.is_empty())
-            && (holders.is_empty() && fair.is_empty() && flows.is_empty())
+            && (holders.is_empty() && places.is_empty() && flows.is_empty() && ending.is_empty())
             && (specs.is_empty() && tenants.is_empty() && lanes.is_empty() && *seqs == 0)
     }
 }
@@ -226,7 +241,8 @@ pub struct Staged {
     pub holders: FxHashMap<Uuid, i64>,
     /// Jobs that had a key which another job has now.
     pub former: Vec<(Uuid, i64)>,
-    pub fair: FxHashMap<FairKey, i64>,
+    /// How many of the places in line were used.
+    places: FxHashMap<FairKey, usize>,
     pub records: Vec<Record>,
     /// Ranges of tasks whose records go.
     pub forgotten: Vec<(i64, i64)>,
@@ -283,7 +299,7 @@ impl Work {
             match one(self, request).and_then(|answer| self.tell_waiters().map(|()| answer)) {
                 Ok(answer) => answers.push(answer),
                 // What follows something that is missing may look wrong, and is computed again anyway.
-                Err(stop) if self.needs.is_empty() => return Err(stop),
+                Err(stop) if self.needs.is_settled() => return Err(stop),
                 Err(_) => self.staged.ending.clear(),
             }
         }

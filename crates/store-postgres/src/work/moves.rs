@@ -164,7 +164,7 @@ impl Work {
             self.wait(task, lane, tier, due, counters, None);
         } else {
             let line = self.lane(lane)?.line;
-            let spot = self.enter(line, tier, head.tenant, head.run.continues())?;
+            let spot = self.enter(line, tier, head.tenant, head.run.continues());
             self.stand(task, lane, tier, spot, counters, None);
         }
         Ok(())

@@ -1,30 +1,23 @@
 //! Where tasks are put: in line, out of it until a moment, to their end.
 
-use super::{FairKey, Step, Work};
+use super::{Step, Work};
 use crate::place::{At, End, Placed, Spot};
-use orchestrator_core::{Counters, Json, TaskState, Timestamp, order};
-
-/// The tenant under which the front of a tier is kept.
-pub const FRONT: i32 = 0;
+use orchestrator_core::{Counters, Json, TaskState, Timestamp};
 
 impl Work {
-    /// Gives the next place in a tier to a tenant, among its new jobs or among those that go on.
-    pub fn enter(&mut self, line: i32, tier: u8, tenant: i32, goes_on: bool) -> Step<Spot> {
+    /// Gives the next place in a tier to a tenant, among its new jobs or among those that go on. Places are reserved in
+    /// another transaction, which keeps nobody waiting; until there are enough, any place stands for the one to come, so
+    /// that the computation shows how many it needs.
+    pub fn enter(&mut self, line: i32, tier: u8, tenant: i32, goes_on: bool) -> Spot {
         let key = (line, tier, if goes_on { -tenant } else { tenant });
-        let front = self.fair((line, tier, FRONT));
-        let next = self.fair(key);
-        let place = order::enter(front?, next?);
-        self.staged.fair.insert(key, place.tenant_next);
-        Ok(Spot { stamp: place.stamp, since: self.now })
-    }
-
-    fn fair(&mut self, key: FairKey) -> Step<i64> {
-        match self.staged.fair.get(&key).or_else(|| self.base.fair.get(&key)) {
-            Some(next) => Ok(*next),
-            None => self.missing(|needs| {
-                needs.fair.insert(key);
-            }),
-        }
+        let used = self.staged.places.entry(key).or_default();
+        let place = self.base.places.get(&key).and_then(|places| places.get(*used)).copied();
+        *used += 1;
+        let stamp = place.unwrap_or_else(|| {
+            *self.needs.places.entry(key).or_default() += 1;
+            0
+        });
+        Spot { stamp, since: self.now }
     }
 
     /// Puts a task in line. Whether its limits have room is seen when it is met there.

@@ -47,12 +47,7 @@ impl Work {
         {
             previous = Some((seq, id));
         }
-        let Some(seq) = self.base.seqs.get(self.staged.used).copied() else {
-            self.staged.used += 1;
-            let missing = self.staged.used - self.base.seqs.len();
-            return self.missing(|needs| needs.seqs = needs.seqs.max(missing));
-        };
-        self.staged.used += 1;
+        let seq = self.next_seq();
         if let Some(digest) = named {
             self.staged.holders.insert(digest, seq);
             self.staged.former.extend(former.map(|former| (digest, former)));
@@ -81,6 +76,17 @@ impl Work {
         }
         let id = self.ids.job(self.now, seq);
         Ok(Submitted::Created { id, previous: previous.map(|(_, id)| id) })
+    }
+
+    /// The number of the next job. Until there are enough, any number stands for the one to come.
+    fn next_seq(&mut self) -> i64 {
+        let used = self.staged.used;
+        self.staged.used += 1;
+        self.base.seqs.get(used).copied().unwrap_or_else(|| {
+            self.needs.seqs += 1;
+            // Negative, so that it is nobody's, and no two are the same.
+            -(used as i64) - 1
+        })
     }
 
     fn holder(&mut self, digest: Uuid) -> Step<Option<i64>> {
@@ -131,7 +137,7 @@ impl Work {
                 None
             }
             _ => {
-                let spot = self.enter(lane.line, row.tier, row.tenant, false)?;
+                let spot = self.enter(lane.line, row.tier, row.tenant, false);
                 self.stand(task, lane.id, row.tier, spot, Counters::default(), None);
                 Some(spot.stamp)
             }
