@@ -1,8 +1,8 @@
 //! Removes finished work that is older than a setting, archived first where that is asked for.
 //!
 //! One process does it ([`Catalog::leads`](orchestrator_store::Catalog::leads)), in small transactions with a rest
-//! after each, so that the others hardly notice. Nothing is removed that was not written to the archive and synced
-//! before; a crash in between archives a job twice and never loses one.
+//! after each, so that most of the store's time is left to the others. Nothing is removed that was not written to the
+//! archive and synced before; a crash in between archives a job twice and never loses one.
 
 mod archive;
 mod prune;
