@@ -155,7 +155,8 @@ CREATE TABLE held (
     crashes    integer NOT NULL,
     checkpoint text
 );
--- Held by a worker.
+-- Held by a worker. `headed` is set when the job gets a head while it is held: who read that there is none and waited
+-- for this row meanwhile sees it.
 CREATE TABLE leases (
     task       bigint PRIMARY KEY,
     attempt    integer NOT NULL,
@@ -170,7 +171,8 @@ CREATE TABLE leases (
     expires    bigint NOT NULL,
     times_out  bigint,
     worker     text NOT NULL,
-    checkpoint text
+    checkpoint text,
+    headed     boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 90);
 -- Over. Only appended to, save by an operator's retry or recovery.
 CREATE TABLE ended (

@@ -4,7 +4,7 @@ use crate::place::{At, Placed};
 use crate::tx::{Value, Write};
 use crate::work::{Base, Head, Work};
 use orchestrator_core::{JobState, Json};
-use orchestrator_store::packed::{job_state_code, seq_of, state_code};
+use orchestrator_store::packed::{job_state_code, pack, seq_of, state_code};
 use std::sync::Arc;
 
 /// Columns of one table that fill up row by row.
@@ -215,7 +215,10 @@ fn jobs(work: &Work, out: &mut Vec<Write>) {
         let (seqs, flows): (Vec<i64>, Vec<i32>) = staged.upgraded.iter().unzip();
         let sql = "UPDATE jobs j SET flow = w.flow, entry = NULL
             FROM unnest($1::bigint[], $2::int[]) w(seq, flow) WHERE j.seq = w.seq";
+        let tasks: Vec<i64> = seqs.iter().map(|seq| pack(*seq, 0)).collect();
         out.push(Write::new(sql, vec![Arc::new(seqs), Arc::new(flows)]));
+        let tell = "UPDATE leases SET headed = true WHERE task = ANY($1)";
+        out.push(Write::new(tell, vec![Arc::new(tasks)]));
     }
     let (mut new, mut moved) = ((vec![], vec![]), (vec![], vec![]));
     let mut holders: Vec<_> = staged.holders.iter().collect();

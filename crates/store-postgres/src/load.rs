@@ -246,7 +246,7 @@ fn task_row(row: &Row) -> TaskRow {
 
 const LEASES: &str =
     "SELECT task, lane, tier, attempt, failures, crashes, checkpoint, spec, stamp, since, started,
-        expires, times_out, worker
+        expires, times_out, worker, headed
     FROM leases WHERE task = ANY($1) ORDER BY task FOR UPDATE";
 /// Takes the leases of attempts away, one by one in order of the tasks. The columns are those of [`LEASES`].
 const TAKE: &str =
@@ -258,7 +258,8 @@ const ENDED: &str =
     "SELECT e.task, e.lane, e.tier, e.attempt, e.failures, e.crashes, e.state, e.at, e.output, d.reason
     FROM ended e LEFT JOIN dead d ON d.task = e.task WHERE e.task = ANY($1)";
 const READY: &str =
-    "SELECT r.task, r.lane, r.tier, r.attempt, r.failures, r.crashes, r.checkpoint, r.stamp, r.since
+    "SELECT r.task, r.lane, r.tier, r.attempt, r.failures, r.crashes, r.checkpoint, r.stamp, r.since,
+        t.task IS NOT NULL AS headed
     FROM unnest($1::bigint[]) w(task)
     LEFT JOIN tasks t ON t.task = w.task
     LEFT JOIN jobs j ON j.seq = w.task >> 20
@@ -267,11 +268,14 @@ const READY: &str =
         AND r.stamp = CASE WHEN t.task IS NULL THEN j.entry ELSE t.entry END AND r.task = w.task
     ORDER BY r.task FOR UPDATE OF r";
 const PARKED: &str =
-    "SELECT task, lane, tier, attempt, failures, crashes, checkpoint, stamp, since, limit_key
+    "SELECT task, lane, tier, attempt, failures, crashes, checkpoint, stamp, since, limit_key,
+        EXISTS (SELECT FROM tasks t WHERE t.task = parked.task) AS headed
     FROM parked WHERE task = ANY($1) ORDER BY task FOR UPDATE";
-const DELAYED: &str = "SELECT task, lane, tier, attempt, failures, crashes, checkpoint, due
+const DELAYED: &str = "SELECT task, lane, tier, attempt, failures, crashes, checkpoint, due,
+        EXISTS (SELECT FROM tasks t WHERE t.task = delayed.task) AS headed
     FROM delayed WHERE task = ANY($1) ORDER BY task FOR UPDATE";
-const HELD: &str = "SELECT task, lane, tier, attempt, failures, crashes, checkpoint, stamp, since, due
+const HELD: &str = "SELECT task, lane, tier, attempt, failures, crashes, checkpoint, stamp, since, due,
+        true AS headed
     FROM held WHERE task = ANY($1) ORDER BY task FOR UPDATE";
 
 /// Finds tasks and locks them where they are. Most that are asked for are held by workers or over, so these places are
@@ -283,6 +287,12 @@ async fn find(tx: &mut Tx, work: &mut Work, mut wanted: Vec<i64>) -> Result<(), 
         }
         for row in tx.query(sql, &[&wanted]).await? {
             let task: i64 = row.get(0);
+            // A job of a queue gets a head when it is paused. Heads are read before tasks, so this one may have come in
+            // between, and then all that follows from there being none would be wrong.
+            let headless = matches!(work.base.heads.get(&seq_of(task)), Some(None));
+            if headless && sql != ENDED && row.get("headed") {
+                return Err(Abort::Again("a job got a head"));
+            }
             work.base.tasks.insert(task, Some(placed(&row, sql)?));
         }
         wanted.retain(|task| !work.base.tasks.contains_key(task));

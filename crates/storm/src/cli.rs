@@ -1,5 +1,6 @@
 //! The command line.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -20,6 +21,9 @@ pub struct Cli {
     #[command(subcommand)]
     pub storm: Storm,
 }
+
+/// What `storm all` runs, in order.
+pub const ALL: [&str; 6] = ["kill", "stop", "term", "disk", "replicas", "database"];
 
 /// The storms.
 #[derive(Debug, Subcommand)]
@@ -248,8 +252,8 @@ pub struct DiskArgs {
 /// Arguments of `storm all`.
 #[derive(Debug, Args)]
 #[command(before_help = "Examples:
-  storm all
-  storm all --seed 7 --require")]
+  storm all --seed 7 --require
+  storm all --skip replicas --skip database")]
 pub struct AllArgs {
     /// The binary [default: the `orchestrator` beside this program; it is built where there is none]
     #[arg(long, value_name = "PATH")]
@@ -257,6 +261,9 @@ pub struct AllArgs {
     /// What is random follows from it, but for the moments at which processes do things
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// A storm to leave out; may be repeated
+    #[arg(long, value_name = "STORM", value_parser = PossibleValuesParser::new(ALL))]
+    pub skip: Vec<String>,
     /// Keep the directories, also where nothing was found
     #[arg(long)]
     pub keep: bool,

@@ -114,7 +114,7 @@ async fn fill(args: DiskArgs) -> Result<u8, Failure> {
 /// One after the other, each as if it were called alone. A storm that was skipped is no finding.
 async fn all(args: cli::AllArgs) -> Result<u8, Failure> {
     let mut found = 0;
-    for name in ["kill", "stop", "term", "disk", "replicas", "database"] {
+    for name in cli::ALL.into_iter().filter(|name| !args.skip.iter().any(|skipped| skipped == name)) {
         let mut words = vec!["storm".to_owned(), name.to_owned(), "--seed".to_owned(), args.seed.to_string()];
         if let Some(bin) = &args.bin {
             words.extend(["--bin".to_owned(), bin.display().to_string()]);

@@ -9,7 +9,6 @@ use orchestrator_history::{Answer, Call, CallId};
 use rustix::process::Signal;
 use serde::Deserialize;
 use std::collections::HashMap;
-use std::fs::OpenOptions;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -60,8 +59,7 @@ impl Submitter {
     /// Starts the process, where there is none.
     pub fn start(&mut self) -> Result<(), Failure> {
         if self.client.is_none() {
-            let log = self.tools.dir.join("submitter.log");
-            let log = OpenOptions::new().create(true).append(true).open(log)?;
+            let log = self.tools.log("submitter")?;
             let mut command = self.tools.command(&["queue", "import", "-", "-o", "jsonl"]);
             let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn()?;
             let stdin = child.stdin.take().ok_or("no stdin")?;

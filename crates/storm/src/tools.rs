@@ -2,7 +2,8 @@
 
 use crate::Failure;
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -64,7 +65,13 @@ impl Tools {
         };
         let output = output?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ok(Said { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) })
+        let said =
+            Said { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) };
+        if said.code != Some(0) {
+            let mut log = self.log("commands")?;
+            writeln!(log, "{args:?} ended with {:?}: {}", said.code, said.stderr.trim_end())?;
+        }
+        Ok(said)
     }
 
     /// Runs a command that must work.
@@ -76,10 +83,14 @@ impl Tools {
         Ok(said.stdout)
     }
 
+    /// A file for complaints, to whose end is written.
+    pub fn log(&self, name: &str) -> Result<File, Failure> {
+        Ok(OpenOptions::new().create(true).append(true).open(self.dir.join(format!("{name}.log")))?)
+    }
+
     /// Starts a worker, whose complaints go to the end of a file.
     pub fn worker(&self, number: usize) -> Result<Worker, Failure> {
-        let log = self.dir.join(format!("worker-{number}.log"));
-        let log = OpenOptions::new().create(true).append(true).open(log)?;
+        let log = self.log(&format!("worker-{number}"))?;
         let child = self.command(&["worker"]).stdout(Stdio::null()).stderr(log).spawn()?;
         Ok(Worker { child })
     }

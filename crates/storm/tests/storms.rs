@@ -27,6 +27,8 @@ fn storm(args: &[&str]) -> (Output, Vec<String>) {
 
 fn storm_on(bin: &Path, args: &[&str]) -> (Output, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
+    // A PostgreSQL server that root starts runs as somebody else, who has to get to its files.
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_storm"));
     let output = command.args(args).arg("--bin").arg(bin).env("TMPDIR", dir.path()).output().unwrap();
     let left = std::fs::read_dir(dir.path()).unwrap();
@@ -64,6 +66,30 @@ fn stops() {
 fn terms() {
     let said = calm(&["term", "--jobs", "400", "--terms", "4", "--over", "4"]);
     assert!(said.contains("(0 lost, ") && said.contains(", 4 SIGTERMs, "), "{said}");
+}
+
+#[test]
+fn kills_of_replicas() {
+    let said = calm(&["replicas", "--jobs", "400", "--kills", "8", "--over", "4"]);
+    assert!(said.contains(", 3 workers, seed 1, postgres://"), "{said}");
+    assert!(said.contains("6 kills of workers, 2 kills of the submitter"), "{said}");
+}
+
+#[test]
+fn terms_on_postgres() {
+    let said = calm(&["term", "--postgres", "--jobs", "300", "--terms", "4", "--over", "4"]);
+    assert!(said.contains("(0 lost, ") && said.contains(", 4 SIGTERMs, "), "{said}");
+}
+
+#[test]
+fn faults_of_the_database() {
+    let args = ["database", "--jobs", "500", "--restarts", "2", "--kills", "2", "--cuts", "2", "--over", "5"];
+    let said = calm(&args);
+    assert!(
+        said.contains(", 2 restarts of the server, 2 kills of sessions, 2 cuts and silences, "),
+        "{said}"
+    );
+    assert!(said.contains("slowest: work went on "), "{said}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod import;
 mod jobs;
 mod operate;
 mod queue;
+mod replicas;
 mod retention;
 mod run;
 mod signals;

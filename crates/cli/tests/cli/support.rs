@@ -125,7 +125,12 @@ impl Place {
 
     /// Starts the binary and lets it run; its stderr goes to a file.
     pub fn start(&self, args: &[&str]) -> Running {
-        let log = self.path("running.log");
+        self.start_as("running", args)
+    }
+
+    /// The same under a name, for one of several.
+    pub fn start_as(&self, name: &str, args: &[&str]) -> Running {
+        let log = self.path(&format!("{name}.log"));
         let stderr = std::fs::File::create(&log).unwrap();
         let child = self.command(args).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
         Running { child, log }
@@ -159,6 +164,11 @@ impl Running {
 
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Whether it has not ended.
+    pub fn runs(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
     }
 
     /// Waits for its end.

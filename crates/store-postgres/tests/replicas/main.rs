@@ -2,6 +2,7 @@
 //! works and every other change comes from a process that has just started.
 
 mod many;
+mod races;
 
 use async_trait::async_trait;
 use many::Replicas;
@@ -31,12 +32,12 @@ impl Fixture for Shared {
     }
 }
 
-/// How many sequences are run: `RANDOM_SEQUENCES` asks for more than a quick look.
+/// How many sequences are run: `REPLICA_SEQUENCES` asks for more than a quick look. Each opens dozens of stores.
 fn sequences() -> u32 {
-    std::env::var("RANDOM_SEQUENCES").map_or(20, |n| n.parse().expect("RANDOM_SEQUENCES is a number"))
+    std::env::var("REPLICA_SEQUENCES").map_or(10, |n| n.parse().expect("REPLICA_SEQUENCES is a number"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn random_sequences() {
-    conformance::random_sequences(&Shared::default(), sequences(), 40, 1).await;
+    conformance::random_sequences(&Shared::default(), sequences(), 40, 11).await;
 }

@@ -1,0 +1,65 @@
+//! Two processes that come to one job at the same moment. Which of them is first is settled by a third, who holds the
+//! row that both want.
+
+use orchestrator_core::{JobState, Millis, NewJob, Outcome, TaskState, WorkerId};
+use orchestrator_store::{Catalog, Command, Controlled, LeaseAsk, Settled, Settlement, Store, Submitted};
+use orchestrator_store_postgres::{Options, PostgresStore};
+use pg_harness::Server;
+use std::sync::Arc;
+use tokio_postgres::{Client, NoTls};
+
+async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Waits until so many sessions of the database wait for a lock.
+async fn wait_for_waiters(client: &Client, number: i64) {
+    let sql = "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) < number {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A job of a queue gets a head when it is paused. Who ends its attempt just then must notice.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_ends_while_its_job_is_paused_ends_the_job() {
+    let url = Server::shared().database();
+    let store: Arc<PostgresStore> = PostgresStore::open(Options::new(&url)).await.unwrap();
+    let submitted = store.submit(vec![NewJob::new("noop")]).await.unwrap();
+    let Submitted::Created { id, .. } = submitted[0] else { panic!("{submitted:?}") };
+    let ask = LeaseAsk {
+        worker: WorkerId::new("w"),
+        queues: vec!["default".into()],
+        handlers: vec!["noop".into()],
+        slots: 1,
+        ttl: Millis::secs(60),
+        hold: Millis(0),
+    };
+    let leased = store.lease(ask).await.unwrap().tasks.remove(0);
+
+    let holder = connect(&url).await;
+    holder.batch_execute("BEGIN; SELECT FROM orchestrator.leases FOR UPDATE").await.unwrap();
+    let looker = connect(&url).await;
+    let pausing = tokio::spawn({
+        let store = store.clone();
+        async move { store.control(vec![Command::Pause(id)]).await.unwrap() }
+    });
+    wait_for_waiters(&looker, 1).await;
+    let settling = tokio::spawn({
+        let store = store.clone();
+        let outcome = Outcome::Completed(orchestrator_core::Json::null());
+        let settlement = Settlement { held: leased.held(), outcome, jitter: 0.0 };
+        async move { store.settle(vec![settlement]).await.unwrap() }
+    });
+    wait_for_waiters(&looker, 2).await;
+    holder.batch_execute("COMMIT").await.unwrap();
+
+    assert_eq!(pausing.await.unwrap(), [Controlled::Done(JobState::Pausing)]);
+    let settled = settling.await.unwrap();
+    assert!(matches!(settled[0], Settled::Applied { job_ended: true, .. }), "{settled:?}");
+    let job = store.job(id).await.unwrap().unwrap();
+    assert_eq!((job.state, job.tasks[0].state), (JobState::Completed, TaskState::Completed));
+}
