@@ -12,6 +12,8 @@ mod place;
 mod settle;
 mod submit;
 
+pub use submit::key_digest;
+
 use crate::names::{Known, Lane, LaneName};
 use crate::place::Placed;
 use orchestrator_core::flow::{Plan, Run};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 /// What stands for a key in a window.
-fn key_digest(tenant: &str, scope: &str, text: &str, bucket: i64) -> Uuid {
+pub fn key_digest(tenant: &str, scope: &str, text: &str, bucket: i64) -> Uuid {
     digest(&[tenant.as_bytes(), scope.as_bytes(), text.as_bytes(), &bucket.to_le_bytes()])
 }
 
