@@ -1,7 +1,9 @@
 //! The command line: what there is and how it reads. What a command does is in `commands`.
 
 use crate::bench::BenchArgs;
-use crate::commands::{completions, config, dead_letter, demo, flows, jobs, limits, queue, run, tasks};
+use crate::commands::{
+    completions, config, dead_letter, demo, flows, jobs, limits, migrate, queue, run, tasks,
+};
 use crate::config::Flag;
 use crate::output::{Color, Format, Output};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -129,6 +131,14 @@ pub enum Command {
   orchestrator limits set host:example.org --concurrency 2 --rate 10/s"
     )]
     Limits(limits::LimitsCommand),
+    /// Look at the schema of the database, and move it to PostgreSQL
+    #[command(
+        subcommand,
+        before_help = "Examples:
+  orchestrator migrate status
+  orchestrator migrate copy --from orchestrator.db --to postgres://me@host/jobs"
+    )]
+    Migrate(migrate::MigrateCommand),
     /// Check and show the configuration
     #[command(
         subcommand,

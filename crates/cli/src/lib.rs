@@ -59,6 +59,7 @@ fn run(cli: Cli) -> CliResult {
             Command::DeadLetter(command) => commands::dead_letter::run(command, &globals).await,
             Command::Queue(command) => commands::queue::run(command, &globals).await,
             Command::Limits(command) => commands::limits::run(command, &globals).await,
+            Command::Migrate(command) => commands::migrate::run(command, &globals).await,
             Command::Config(command) => commands::config::run(command, &globals),
             Command::Demo(args) => commands::demo::run(args, &globals).await,
             Command::Bench(args) => bench::run(args, &globals).await,

@@ -210,11 +210,11 @@ const ENTRIES: &str = concat!(
 
 /// What is numbered next comes after what was copied.
 const NUMBERS: &str = "
-    SELECT setval(pg_get_serial_sequence('specs', 'id'), coalesce(max(id), 1), max(id) IS NOT NULL) FROM specs;
-    SELECT setval(pg_get_serial_sequence('tenants', 'id'), coalesce(max(id), 1), max(id) IS NOT NULL) FROM tenants;
-    SELECT setval(pg_get_serial_sequence('lanes', 'id'), coalesce(max(id), 1), max(id) IS NOT NULL) FROM lanes;
-    SELECT setval(pg_get_serial_sequence('flows', 'id'), coalesce(max(id), 1), max(id) IS NOT NULL) FROM flows;
-    SELECT setval(pg_get_serial_sequence('limit_keys', 'id'), coalesce(max(id), 1), max(id) IS NOT NULL) FROM limit_keys;
-    SELECT setval(pg_get_serial_sequence('attempts', 'n'), coalesce(max(n), 1), max(n) IS NOT NULL) FROM attempts;
-    SELECT setval(pg_get_serial_sequence('journal', 'id'), coalesce(max(id), 1), max(id) IS NOT NULL) FROM journal;
-    SELECT setval('applied', coalesce(max(applied), 1), max(applied) IS NOT NULL) FROM flows";
+    SELECT setval(pg_get_serial_sequence('specs', 'id'), greatest(max(id), 1), max(id) IS NOT NULL) FROM specs;
+    SELECT setval(pg_get_serial_sequence('tenants', 'id'), greatest(max(id), 1), max(id) IS NOT NULL) FROM tenants;
+    SELECT setval(pg_get_serial_sequence('lanes', 'id'), greatest(max(id), 1), max(id) IS NOT NULL) FROM lanes;
+    SELECT setval(pg_get_serial_sequence('flows', 'id'), greatest(max(id), 1), max(id) IS NOT NULL) FROM flows;
+    SELECT setval(pg_get_serial_sequence('limit_keys', 'id'), greatest(max(id), 1), max(id) IS NOT NULL) FROM limit_keys;
+    SELECT setval(pg_get_serial_sequence('attempts', 'n'), greatest(max(n), 1), max(n) IS NOT NULL) FROM attempts;
+    SELECT setval(pg_get_serial_sequence('journal', 'id'), greatest(max(id), 1), max(id) IS NOT NULL) FROM journal;
+    SELECT setval('applied', greatest(max(applied), 1), max(applied) IS NOT NULL) FROM flows";
