@@ -47,8 +47,8 @@ impl Outgoing {
             let detail = "it is empty".to_owned();
             return Err(StoreError::NotADatabase { place: self.path.display().to_string(), detail });
         }
-        // Reading alone is not enough: the lock comes with the first transaction that may write.
-        self.conn.execute_batch("BEGIN IMMEDIATE; COMMIT").map_err(|e| error::at_open(&self.path, e))
+        // The first look took the lock where there is a write-ahead log; a backup may have none.
+        self.conn.execute_batch("BEGIN EXCLUSIVE; COMMIT").map_err(|e| error::at_open(&self.path, e))
     }
 
     /// Brings the schema to the current version, which is the one that can be read out.

@@ -53,3 +53,30 @@ impl ToSql for Datum {
 
     to_sql_checked!();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(datum: &Datum, ty: &Type) -> Option<Vec<u8>> {
+        let mut out = BytesMut::new();
+        let null = datum.to_sql(ty, &mut out).ok()?;
+        Some(if matches!(null, IsNull::Yes) { vec![] } else { out.to_vec() })
+    }
+
+    #[test]
+    fn a_number_takes_the_width_of_its_column_or_is_refused() {
+        assert_eq!(bytes(&Datum::Int(7), &Type::INT2), Some(vec![0, 7]));
+        assert_eq!(bytes(&Datum::Int(7), &Type::INT4), Some(vec![0, 0, 0, 7]));
+        assert_eq!(bytes(&Datum::Int(1), &Type::BOOL), Some(vec![1]));
+        assert_eq!(bytes(&Datum::Int(1 << 40), &Type::INT4), None);
+        assert_eq!(bytes(&Datum::Int(7), &Type::TEXT), None);
+        assert_eq!(bytes(&Datum::Text("7".to_owned()), &Type::INT8), None);
+    }
+
+    #[test]
+    fn the_character_zero_is_replaced() {
+        let datum = Datum::from(Cell::Text("a\0b".to_owned()));
+        assert_eq!(bytes(&datum, &Type::TEXT), Some("a\u{FFFD}b".as_bytes().to_vec()));
+    }
+}

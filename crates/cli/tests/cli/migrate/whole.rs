@@ -60,7 +60,7 @@ fn list() -> Arc<Plan> {
 }
 
 fn broken() -> Outcome {
-    Outcome::Failed(Failure::new(ErrorClass::Permanent, "it broke\0 badly"))
+    Outcome::Failed(Failure::new(ErrorClass::Permanent, "it broke badly"))
 }
 
 impl World {
