@@ -93,12 +93,12 @@ impl Work {
             match (due, spot) {
                 (Some(due), _) if due > self.now => self.wait(task, lane, tier, due, counters, checkpoint),
                 (due, spot) => {
-                    // Also where it has its place already: a process that does not know the lane would put it into a
-                    // line that nobody serves.
-                    let line = self.lane(lane)?.line;
                     let spot = match spot {
                         Some(spot) => spot,
-                        None => self.enter(line, tier, head.tenant, head.run.continues())?,
+                        None => {
+                            let line = self.lane(lane)?.line;
+                            self.enter(line, tier, head.tenant, head.run.continues())?
+                        }
                     };
                     if due.is_some() && counters.failures > 0 {
                         self.note(task, TaskState::Queued, counters.attempt);
