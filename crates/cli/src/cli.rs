@@ -2,7 +2,7 @@
 
 use crate::bench::BenchArgs;
 use crate::commands::{
-    completions, config, dead_letter, demo, flows, jobs, limits, queue, run, tasks, worker,
+    completions, config, dead_letter, demo, flows, jobs, limits, migrate, queue, run, tasks, worker,
 };
 use crate::config::Flag;
 use crate::output::{Color, Format, Output};
@@ -133,6 +133,14 @@ pub enum Command {
   orchestrator limits set host:example.org --concurrency 2 --rate 10/s"
     )]
     Limits(limits::LimitsCommand),
+    /// Look at the schema of the database, and move it to PostgreSQL
+    #[command(
+        subcommand,
+        before_help = "Examples:
+  orchestrator migrate status
+  orchestrator migrate copy --from orchestrator.db --to postgres://me@host/jobs"
+    )]
+    Migrate(migrate::MigrateCommand),
     /// Check and show the configuration
     #[command(
         subcommand,

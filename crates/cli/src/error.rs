@@ -186,6 +186,9 @@ impl From<StoreError> for CliError {
             )
             .at(place)
             .hint("use the newer orchestrator that wrote it"),
+            StoreError::Moved { place, to } => of(Exit::Conflict, format!("this database was moved to {to}"))
+                .at(place)
+                .hint("use --db with that; if the copy is gone, `orchestrator migrate reopen` lets this one be used again"),
             StoreError::NotWritable { source } => {
                 of(Exit::Error, format!("cannot write to the database: {source}"))
                     .hint("free some space or fix the permissions, then run the command again")

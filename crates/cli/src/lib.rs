@@ -60,6 +60,7 @@ fn run(cli: Cli) -> CliResult {
             Command::Queue(command) => commands::queue::run(command, &globals).await,
             Command::Worker(args) => commands::worker::run(args, &globals).await,
             Command::Limits(command) => commands::limits::run(command, &globals).await,
+            Command::Migrate(command) => commands::migrate::run(command, &globals).await,
             Command::Config(command) => commands::config::run(command, &globals),
             Command::Demo(args) => commands::demo::run(args, &globals).await,
             Command::Bench(args) => bench::run(args, &globals).await,

@@ -13,7 +13,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 /// How long a process that has just started waits to become the leader before it takes it that there is another.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// What the lock is called, beside the schema.
-const LOCK: &str = "orchestrator leader";
+pub const LOCK: &str = "orchestrator leader";
 
 /// Whether this process leads.
 pub struct Leader {

@@ -6,8 +6,8 @@
 
 use crate::flush;
 use crate::limits::{Keys, Room};
-use crate::marks::{self, Marks, Start};
 use crate::load::{self, counters, moment, tier};
+use crate::marks::{self, Marks, Start};
 use crate::names::Names;
 use crate::naming::Naming;
 use crate::place::{At, Lease, Placed, Spot};
@@ -51,7 +51,8 @@ impl Cursor {
     /// How far it got: what it read before the first that is left is gone.
     fn reached(&self) -> Option<((i32, u8), i64)> {
         let left = self.page.first_key_value().map(|((stamp, _), _)| *stamp);
-        (self.opened && self.read.1 != i64::MIN).then(|| ((self.line, self.tier), left.unwrap_or(self.read.0)))
+        (self.opened && self.read.1 != i64::MIN)
+            .then(|| ((self.line, self.tier), left.unwrap_or(self.read.0)))
     }
 
     fn since(&self) -> Option<Timestamp> {
@@ -112,7 +113,8 @@ pub struct Leasing<'a> {
 
 /// The tasks of a page with what they need of their jobs. Jobs of queues have no head and no rows of tasks, so these are
 /// not looked for.
-const OF_PAGE: &str = "SELECT r.task, r.lane, r.stamp, r.since, r.attempt, r.failures, r.crashes, r.checkpoint,
+const OF_PAGE: &str =
+    "SELECT r.task, r.lane, r.stamp, r.since, r.attempt, r.failures, r.crashes, r.checkpoint,
         j.created, j.tenant, j.key, j.spec, j.flow, h.started, t.payload,
         CASE WHEN t.payload IS NULL THEN j.payload END, r.place
     FROM page r JOIN jobs j ON j.seq = r.task >> 20
@@ -220,11 +222,7 @@ impl Leasing<'_> {
         let starts = starts(lines, start);
         let rows = self
             .tx
-            .query_all(&[
-                (DUE, &[&DUE_PAGE]),
-                (RATES, &[&now]),
-                (FIRSTS, &[&starts.0, &starts.1, &starts.2]),
-            ])
+            .query_all(&[(DUE, &[&DUE_PAGE]), (RATES, &[&now]), (FIRSTS, &[&starts.0, &starts.1, &starts.2])])
             .await?;
         let (due, rates) = (&rows[0], &rows[1]);
         let none_due = due.first().is_none_or(|row| moment(row, 0) > self.work.now);

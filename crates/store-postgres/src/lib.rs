@@ -8,6 +8,7 @@
 mod batch;
 mod clock;
 pub mod connect;
+pub mod copy;
 pub mod error;
 mod flush;
 mod forget;

@@ -75,9 +75,9 @@ async fn load_ending(
     let (tasks, attempts): (Vec<i64>, Vec<i32>) = needs.ending.into_iter().unzip();
     let mut seqs: Vec<i64> = tasks.iter().map(|task| seq_of(*task)).collect();
     seqs.dedup();
-    let alone: Vec<i64> = tasks.iter().filter(|task| index_of(**task) == 0).map(|task| seq_of(*task)).collect();
-    let rows =
-        tx.query_all(&[(HEADS, &[&seqs]), (TAKE, &[&tasks, &attempts]), (AWAITED, &[&alone])]).await?;
+    let alone: Vec<i64> =
+        tasks.iter().filter(|task| index_of(**task) == 0).map(|task| seq_of(*task)).collect();
+    let rows = tx.query_all(&[(HEADS, &[&seqs]), (TAKE, &[&tasks, &attempts]), (AWAITED, &[&alone])]).await?;
     work.base.heads.extend(seqs.into_iter().map(|seq| (seq, None)));
     keep_heads(tx, names, naming, work, &rows[0]).await?;
     for row in &rows[1] {

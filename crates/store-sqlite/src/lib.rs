@@ -4,8 +4,8 @@
 //! answers them after the commit, which is synced (`synchronous = FULL`, WAL). Readers have
 //! connections of their own. Several processes may use the file at once; see `turn`.
 
+pub mod copy;
 mod error;
-
 mod read;
 mod schema;
 mod turn;
@@ -75,6 +75,9 @@ impl SqliteStore {
         conn.busy_timeout(options.busy_timeout).map_err(at_open)?;
         schema::configure(&conn).map_err(at_open)?;
         schema::prepare(&mut conn, path, options.busy_timeout)?;
+        if let Some(to) = copy::moved_to(&conn).map_err(at_open)? {
+            return Err(StoreError::Moved { place: path.display().to_string(), to });
+        }
         let ids = Ids::new(salt(&mut conn).map_err(at_open)?);
         // From here on the turn file does the waiting.
         conn.busy_timeout(Duration::ZERO).map_err(at_open)?;

@@ -76,7 +76,8 @@ fn use_wal(conn: &Connection, patience: Duration) -> rusqlite::Result<()> {
     }
 }
 
-fn check(conn: &Connection, path: &Path) -> StoreResult<()> {
+/// The version of the file; nothing where it is empty. Refuses what is not ours or is newer.
+pub fn check(conn: &Connection, path: &Path) -> StoreResult<Option<i64>> {
     let at_open = |e| error::at_open(path, e);
     // One snapshot: another process may be making the tables at this moment.
     let conn = conn.unchecked_transaction().map_err(at_open)?;
@@ -87,7 +88,7 @@ fn check(conn: &Connection, path: &Path) -> StoreResult<()> {
         .optional()
         .map_err(at_open)?;
     match table {
-        None => Ok(()),
+        None => Ok(None),
         Some(table) if id != APPLICATION_ID => Err(StoreError::NotADatabase {
             place: path.display().to_string(),
             detail: format!("it is a SQLite database of another program (it has a table {table:?})"),
@@ -95,7 +96,7 @@ fn check(conn: &Connection, path: &Path) -> StoreResult<()> {
         Some(_) if found > VERSION => {
             Err(StoreError::NewerSchema { place: path.display().to_string(), found, known: VERSION })
         }
-        Some(_) => Ok(()),
+        Some(_) => Ok(Some(found)),
     }
 }
 

@@ -52,6 +52,16 @@ pub enum StoreError {
         /// The newest version that this program knows.
         known: i64,
     },
+    /// Its jobs are elsewhere now, and must not run in both places.
+    #[error(
+        "{place} was moved to {to}: use that with --db; `orchestrator migrate reopen` lets this one be used again"
+    )]
+    Moved {
+        /// The file.
+        place: String,
+        /// The URL without its password.
+        to: String,
+    },
     /// No space, or the database is read-only: reads may work, writes do not.
     #[error(
         "cannot write to the database: {source}; free some space or fix the permissions, work goes on by itself then"
@@ -96,6 +106,7 @@ impl StoreError {
             StoreError::Unreachable { .. } => "store_unreachable",
             StoreError::NotADatabase { .. } => "not_a_database",
             StoreError::NewerSchema { .. } => "newer_schema",
+            StoreError::Moved { .. } => "moved",
             StoreError::NotWritable { .. } => "store_not_writable",
             StoreError::Busy { .. } => "store_busy",
             StoreError::Invalid(_) => "invalid",

@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod conformance;
 mod contract;
+pub mod copy;
 pub mod error;
 pub mod model;
 pub mod packed;

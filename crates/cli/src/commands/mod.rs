@@ -7,6 +7,7 @@ pub mod demo;
 pub mod flows;
 pub mod jobs;
 pub mod limits;
+pub mod migrate;
 pub mod queue;
 pub mod run;
 pub mod tasks;

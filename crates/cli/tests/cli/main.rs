@@ -13,6 +13,7 @@ mod flows;
 mod help;
 mod import;
 mod jobs;
+mod migrate;
 mod operate;
 mod queue;
 mod replicas;

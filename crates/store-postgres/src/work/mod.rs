@@ -369,8 +369,13 @@ impl Work {
         }
     }
 
-    /// Moves a task.
+    /// Moves a task. The lanes that it leaves and enters have to be known when it is written.
     pub fn put(&mut self, task: i64, placed: Option<Placed>) {
+        for lane in placed.iter().chain(self.base.tasks.get(&task).into_iter().flatten()).map(|p| p.lane) {
+            if !self.known.lanes.contains_key(&lane) {
+                self.needs.lane_ids.insert(lane);
+            }
+        }
         self.staged.tasks.insert(task, placed);
     }
 

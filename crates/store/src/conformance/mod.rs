@@ -21,7 +21,7 @@ pub use racing::racing_leasers;
 pub use random::random_sequences;
 
 use crate::clock::Clock;
-use crate::contract::Store;
+use crate::contract::{Catalog, Store};
 use async_trait::async_trait;
 use std::sync::Arc;
 
@@ -34,4 +34,10 @@ pub trait Fixture: Send + Sync {
     /// Closes the store and opens the same data again; `None` for stores that keep nothing. The
     /// suite holds no other reference to `store`.
     async fn reopen(&self, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Option<Arc<dyn Store>>;
+}
+
+/// Says where two stores differ in what can be seen of them, if they do. Their ids need not be the same.
+pub async fn compare(ours: &dyn Catalog, others: &dyn Catalog) -> Result<(), String> {
+    let (ours, others) = (snapshot::Snapshot::of(ours).await, snapshot::Snapshot::of(others).await);
+    ours.same_as(&others)
 }
