@@ -1,8 +1,7 @@
 //! Reads what a computation needs, and locks it: heads, then tasks wherever they are, in order of their numbers.
 //!
 //! Who moves a task takes the lock of its head first, save a lease, which takes tasks from `ready` and `parked` alone.
-//! So tasks are looked for in the direction in which leases move them: whoever is not found where it was is found
-//! further on.
+//! A task that moves while it is looked for is looked for again.
 
 use crate::names::{Lane, LaneName, Names, digest};
 use crate::place::{At, End, Lease, Placed, Spot};
@@ -278,14 +277,50 @@ const HELD: &str = "SELECT task, lane, tier, attempt, failures, crashes, checkpo
         true AS headed
     FROM held WHERE task = ANY($1) ORDER BY task FOR UPDATE";
 
+/// Which tasks stand somewhere, seen at one moment.
+const SOMEWHERE: &str = "SELECT w.task FROM unnest($1::bigint[]) w(task)
+    WHERE EXISTS (SELECT FROM leases x WHERE x.task = w.task)
+        OR EXISTS (SELECT FROM ended x WHERE x.task = w.task)
+        OR EXISTS (SELECT FROM parked x WHERE x.task = w.task)
+        OR EXISTS (SELECT FROM delayed x WHERE x.task = w.task)
+        OR EXISTS (SELECT FROM held x WHERE x.task = w.task)
+        OR EXISTS (SELECT FROM jobs j LEFT JOIN tasks t ON t.task = w.task
+            JOIN lanes l ON l.id = coalesce(t.lane, j.lane)
+            JOIN ready r ON r.line = coalesce(l.line, l.id) AND r.tier = coalesce(t.tier, j.tier)
+                AND r.stamp = CASE WHEN t.task IS NULL THEN j.entry ELSE t.entry END AND r.task = w.task
+            WHERE j.seq = w.task >> 20)";
+/// So often tasks are looked for that move on while they are.
+const SEARCHES: usize = 20;
+
 /// Finds tasks and locks them where they are. Most that are asked for are held by workers or over, so these places are
-/// asked first; what is found nowhere is looked for along its way.
+/// asked first. A task that moves meanwhile may be missed in every place, as one that is let into line from behind a
+/// limit: only what stands nowhere at one and the same moment is nowhere.
 async fn find(tx: &mut Tx, work: &mut Work, mut wanted: Vec<i64>) -> Result<(), Abort> {
-    for sql in [LEASES, ENDED, READY, PARKED, DELAYED, HELD, LEASES, ENDED] {
+    for _ in 0..SEARCHES {
+        search(tx, work, &mut wanted).await?;
         if wanted.is_empty() {
             return Ok(());
         }
-        for row in tx.query(sql, &[&wanted]).await? {
+        let rows = tx.query(SOMEWHERE, &[&wanted]).await?;
+        let somewhere: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
+        // What stands nowhere: an item that was not let in, a task that was reset, or one that does not exist.
+        wanted.retain(|task| !somewhere.contains(task));
+        work.base.tasks.extend(wanted.drain(..).map(|task| (task, None)));
+        if somewhere.is_empty() {
+            return Ok(());
+        }
+        wanted = somewhere;
+    }
+    Err(Abort::Again("a task moves on and on"))
+}
+
+/// Looks once into every place, and leaves in `wanted` what was not found.
+async fn search(tx: &mut Tx, work: &mut Work, wanted: &mut Vec<i64>) -> Result<(), Abort> {
+    for sql in [LEASES, ENDED, READY, PARKED, DELAYED, HELD] {
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        for row in tx.query(sql, &[&*wanted]).await? {
             let task: i64 = row.get(0);
             // A job of a queue gets a head when it is paused. Heads are read before tasks, so this one may have come in
             // between, and then all that follows from there being none would be wrong.
@@ -297,8 +332,6 @@ async fn find(tx: &mut Tx, work: &mut Work, mut wanted: Vec<i64>) -> Result<(), 
         }
         wanted.retain(|task| !work.base.tasks.contains_key(task));
     }
-    // What stands nowhere: an item that was not let in, a task that was reset, or one that does not exist.
-    work.base.tasks.extend(wanted.into_iter().map(|task| (task, None)));
     Ok(())
 }
 

@@ -63,7 +63,7 @@ pub async fn run(options: &Options, faults: Faults, over: Duration) -> Result<Re
         faults: shuffled(&mut rng, faults),
         rng,
         sessions: 0,
-        slowest: None,
+        slowest: Slowest::default(),
         ending: Ending {
             rules: Rules { limits: load::limits(), no_crashes: false },
             faults: vec![
@@ -127,6 +127,26 @@ fn shuffled(rng: &mut fastrand::Rng, faults: Faults) -> VecDeque<Fault> {
     all.into()
 }
 
+/// After which fault it took longest until something went on. The load is held back while much is live, so submits may
+/// have waited for that.
+#[derive(Default)]
+struct Slowest {
+    submits: Option<(Duration, Fault)>,
+    works: Option<(Duration, Fault)>,
+}
+
+impl Slowest {
+    fn see(&mut self, healed: Healed, fault: Fault) {
+        for (slowest, took) in [(&mut self.submits, healed.submits), (&mut self.works, healed.works)] {
+            if let Some(took) = took
+                && slowest.is_none_or(|(most, _)| took > most)
+            {
+                *slowest = Some((took, fault));
+            }
+        }
+    }
+}
+
 struct Breaker {
     server: Postgres,
     proxy: Proxy,
@@ -139,8 +159,7 @@ struct Breaker {
     rng: fastrand::Rng,
     /// How many sessions were killed.
     sessions: usize,
-    /// After which fault it took longest until work went on.
-    slowest: Option<(Duration, Fault)>,
+    slowest: Slowest,
     ending: Ending,
 }
 
@@ -165,9 +184,7 @@ impl Breaker {
         out::note(format!("  {}; after that: {healed}", fault.what()));
         self.ending.findings.extend(healed.findings(fault.what()));
         self.ending.findings.extend(ended_by_themselves(&mut self.workers));
-        if let Some(took) = healed.slower().filter(|took| self.slowest.is_none_or(|(most, _)| *took > most)) {
-            self.slowest = Some((took, fault));
-        }
+        self.slowest.see(healed, fault);
         Ok(())
     }
 
@@ -191,9 +208,11 @@ impl Breaker {
 
     fn tell(&mut self, failed: u64) {
         self.ending.notes.push(format!("{} sessions killed, {failed} submits failed", self.sessions));
-        if let Some((took, fault)) = self.slowest {
-            let took = took.as_secs_f64();
-            self.ending.notes.push(format!("slowest: work went on {took:.2} s after {}", fault.what()));
+        for (what, slowest) in [("work", self.slowest.works), ("submits", self.slowest.submits)] {
+            if let Some((took, fault)) = slowest {
+                let took = took.as_secs_f64();
+                self.ending.notes.push(format!("slowest: {what} went on {took:.2} s after {}", fault.what()));
+            }
         }
     }
 }

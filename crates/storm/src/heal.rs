@@ -58,11 +58,6 @@ impl Healed {
         Ok(healed)
     }
 
-    /// The longer of the two.
-    pub fn slower(&self) -> Option<Duration> {
-        Some(self.submits?.max(self.works?))
-    }
-
     /// What did not go on.
     pub fn findings(&self, after: &str) -> Vec<Finding> {
         let missing = [("submits", self.submits), ("work", self.works)];

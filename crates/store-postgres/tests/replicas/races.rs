@@ -1,8 +1,12 @@
 //! Two processes that come to one job at the same moment. Which of them is first is settled by a third, who holds the
 //! row that both want.
 
-use orchestrator_core::{JobState, Millis, NewJob, Outcome, TaskState, WorkerId};
-use orchestrator_store::{Catalog, Command, Controlled, LeaseAsk, Settled, Settlement, Store, Submitted};
+use orchestrator_core::{
+    JobState, LimitKey, LimitRule, Limits, Millis, NewJob, Outcome, TaskState, WorkerId,
+};
+use orchestrator_store::{
+    Catalog, Command, Controlled, LeaseAsk, LimitChange, RuleOrigin, Settled, Settlement, Store, Submitted,
+};
 use orchestrator_store_postgres::{Options, PostgresStore};
 use pg_harness::Server;
 use std::sync::Arc;
@@ -23,6 +27,17 @@ async fn wait_for_waiters(client: &Client, number: i64) {
     }
 }
 
+fn ask() -> LeaseAsk {
+    LeaseAsk {
+        worker: WorkerId::new("w"),
+        queues: vec!["default".into()],
+        handlers: vec!["noop".into()],
+        slots: 5,
+        ttl: Millis::secs(60),
+        hold: Millis(0),
+    }
+}
+
 /// A job of a queue gets a head when it is paused. Who ends its attempt just then must notice.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_that_ends_while_its_job_is_paused_ends_the_job() {
@@ -30,15 +45,7 @@ async fn an_attempt_that_ends_while_its_job_is_paused_ends_the_job() {
     let store: Arc<PostgresStore> = PostgresStore::open(Options::new(&url)).await.unwrap();
     let submitted = store.submit(vec![NewJob::new("noop")]).await.unwrap();
     let Submitted::Created { id, .. } = submitted[0] else { panic!("{submitted:?}") };
-    let ask = LeaseAsk {
-        worker: WorkerId::new("w"),
-        queues: vec!["default".into()],
-        handlers: vec!["noop".into()],
-        slots: 1,
-        ttl: Millis::secs(60),
-        hold: Millis(0),
-    };
-    let leased = store.lease(ask).await.unwrap().tasks.remove(0);
+    let leased = store.lease(ask()).await.unwrap().tasks.remove(0);
 
     let holder = connect(&url).await;
     holder.batch_execute("BEGIN; SELECT FROM orchestrator.leases FOR UPDATE").await.unwrap();
@@ -62,4 +69,39 @@ async fn an_attempt_that_ends_while_its_job_is_paused_ends_the_job() {
     assert!(matches!(settled[0], Settled::Applied { job_ended: true, .. }), "{settled:?}");
     let job = store.job(id).await.unwrap().unwrap();
     assert_eq!((job.state, job.tasks[0].state), (JobState::Completed, TaskState::Completed));
+}
+
+/// A task is looked for in one place after the other. One that goes back to where it was not found before is there all
+/// the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_is_let_into_line_while_it_is_looked_for_is_found() {
+    let url = Server::shared().database();
+    let store: Arc<PostgresStore> = PostgresStore::open(Options::new(&url)).await.unwrap();
+    let key = LimitKey::new("host", "narrow").unwrap();
+    let rule = Some(LimitRule { concurrency: Some(1), rate: None });
+    store
+        .set_limits(vec![LimitChange { key: key.clone(), rule, origin: RuleOrigin::Operator }])
+        .await
+        .unwrap();
+    let job = || NewJob::new("noop").limits(Limits::new([key.clone()]).unwrap());
+    let submitted = store.submit(vec![job(), job()]).await.unwrap();
+    let Submitted::Created { id, .. } = submitted[1] else { panic!("{submitted:?}") };
+    assert_eq!(store.lease(ask()).await.unwrap().tasks.len(), 1, "the other is parked");
+
+    let mover = connect(&url).await;
+    let columns = "line, tier, stamp, task, lane, since, attempt, failures, crashes, checkpoint";
+    let sql = format!(
+        "BEGIN; SET search_path = orchestrator;
+        WITH moved AS (DELETE FROM parked RETURNING {columns}) INSERT INTO ready ({columns}) SELECT * FROM moved"
+    );
+    mover.batch_execute(&sql).await.unwrap();
+    let looker = connect(&url).await;
+    let pausing = tokio::spawn({
+        let store = store.clone();
+        async move { store.control(vec![Command::Pause(id)]).await }
+    });
+    wait_for_waiters(&looker, 1).await;
+    mover.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(pausing.await.unwrap().unwrap(), [Controlled::Done(JobState::Paused)]);
+    assert!(store.job(id).await.unwrap().unwrap().tasks[0].held);
 }
