@@ -12,7 +12,8 @@ use tokio::task::JoinSet;
 const MAILBOX: usize = 4096;
 /// So many requests share a transaction at most ...
 const MOST: usize = 5000;
-/// ... and so many are worth one of their own while another is under way. Fewer wait for its end, and so share the next.
+/// ... and so many are worth a third transaction while two are under way: one that computes and one that waits for the
+/// disk. Fewer wait for the end of one, and so share the next.
 const ENOUGH: usize = 500;
 /// So many transactions are under way at most.
 const AT_ONCE: usize = 3;
@@ -61,9 +62,10 @@ where
         let mut size = first.0.len();
         let mut callers = vec![first];
         while left.is_none() {
+            while under_way.try_join_next().is_some() {}
             let caller = match inbox.try_recv() {
                 Ok(caller) => caller,
-                Err(_) if under_way.is_empty() || (size >= ENOUGH && under_way.len() < AT_ONCE) => break,
+                Err(_) if under_way.len() < 2 || (size >= ENOUGH && under_way.len() < AT_ONCE) => break,
                 Err(_) => tokio::select! {
                     biased;
                     _ = under_way.join_next() => continue,

@@ -19,7 +19,7 @@ use orchestrator_store::packed::{index_of, seq_of};
 use orchestrator_store::{LeaseAsk, LeaseGrant, Leased};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most tasks that one lease parks: the rest is met by the next.
 const MAX_PARKED: usize = 5000;
@@ -28,9 +28,25 @@ const DUE_PAGE: i64 = 1000;
 
 /// Which lines were served when, so that they take turns.
 #[derive(Debug, Default)]
-pub struct Served {
-    turns: u64,
-    lines: FxHashMap<i32, u64>,
+pub struct Served(Mutex<(u64, FxHashMap<i32, u64>)>);
+
+impl Served {
+    fn inner(&self) -> MutexGuard<'_, (u64, FxHashMap<i32, u64>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When a line was served last.
+    fn last(&self, line: i32) -> u64 {
+        self.inner().1.get(&line).copied().unwrap_or(0)
+    }
+
+    /// A line is served.
+    fn note(&self, line: i32) {
+        let mut inner = self.inner();
+        inner.0 += 1;
+        let turn = inner.0;
+        inner.1.insert(line, turn);
+    }
 }
 
 /// The first tasks of one line and tier.
@@ -93,18 +109,21 @@ const FIRSTS: &str = "SELECT w.line, w.tier, r.stamp, r.task, r.since
     CROSS JOIN LATERAL (SELECT r.stamp, r.task, r.since FROM ready r
         WHERE r.line = w.line AND r.tier = w.tier AND r.stamp >= w.start ORDER BY r.stamp, r.task LIMIT 1) r";
 
+/// How far a lease got in lines and tiers.
+pub type Reached = Vec<((i32, u8), i64)>;
+
 /// One lease.
 pub struct Leasing<'a> {
     pub tx: &'a mut Tx,
     pub work: &'a mut Work,
     pub names: &'a Names,
     pub naming: &'a Naming,
-    pub served: &'a mut Served,
+    pub served: &'a Served,
     pub marks: &'a Marks,
     pub keys: Keys,
     pub parked: usize,
     /// How far it got in each line and tier.
-    pub reached: Vec<((i32, u8), i64)>,
+    pub reached: Reached,
     /// What it left where it is, because the job was in other hands.
     pub skipped: Vec<((i32, u8), i64)>,
     /// The highest stamp that was leased in each line and tier.
@@ -123,9 +142,12 @@ const OF_PAGE: &str =
 
 impl Leasing<'_> {
     /// Fills the ask. The writes that go with it are left in [`Work`] and in what is returned beside the grant.
-    pub async fn run(&mut self, ask: &LeaseAsk) -> Result<(LeaseGrant, Vec<Write>), Abort> {
+    pub async fn run(
+        &mut self,
+        ask: &LeaseAsk,
+        mut start: Start,
+    ) -> Result<(LeaseGrant, Vec<Write>), Abort> {
         let lines = self.lines(ask).await?;
-        let mut start = self.marks.start();
         let (waiting, mut cursors) = self.open(&lines, &mut start).await?;
         let mut grant = LeaseGrant::default();
         loop {
@@ -174,8 +196,7 @@ impl Leasing<'_> {
                         self.skipped.push(((cursor.line, cursor.tier), place.0));
                         continue;
                     };
-                    self.served.turns += 1;
-                    self.served.lines.insert(cursor.line, self.served.turns);
+                    self.served.note(cursor.line);
                     grant.tasks.push(leased);
                 }
                 Room::No(key, at) => {
@@ -299,7 +320,7 @@ impl Leasing<'_> {
     fn best(&self, cursors: &[Cursor]) -> Option<usize> {
         let rank = |cursor: &Cursor| {
             let since = cursor.since().or_else(|| (cursor.opened && cursor.more).then_some(self.work.now))?;
-            let turn = self.served.lines.get(&cursor.line).copied().unwrap_or(0);
+            let turn = self.served.last(cursor.line);
             Some((effective_tier(cursor.tier, self.work.now.since(since)), turn, since))
         };
         let ranked = cursors.iter().enumerate().filter_map(|(n, cursor)| rank(cursor).map(|rank| (rank, n)));

@@ -38,7 +38,7 @@ struct Inner {
 }
 
 /// From where a lease reads.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Start {
     marks: FxHashMap<Lane, i64>,
     began: Option<Instant>,

@@ -87,14 +87,15 @@ impl Naming {
             let tiers: Vec<i16> = wanted.iter().map(|(key, _)| i16::from(key.1)).collect();
             let tenants: Vec<i32> = wanted.iter().map(|(key, _)| key.2).collect();
             let n: Vec<i64> = wanted.iter().map(|(_, n)| *n).collect();
-            let mut tx = Tx::new(self.0.writer().await.map_err(Abort::Away)?);
+            let tx = Tx::new(self.0.writer().await.map_err(Abort::Away)?);
             let mut rows = tx
-                .query_all(&[
+                .query_all_and_commit(&[
                     ("SET LOCAL synchronous_commit TO off", &[]),
                     (RESERVE, &[&lines, &tiers, &tenants, &n]),
                 ])
-                .await?;
-            tx.commit(vec![]).await?;
+                .await
+                // Whether it took effect does not matter to anybody.
+                .map_err(|abort| if let Abort::Unknown(error) = abort { Abort::Sql(error) } else { abort })?;
             for row in rows.pop().unwrap_or_default() {
                 let key: FairKey = (row.get(0), crate::load::tier(&row, 1), row.get(2));
                 wanted.retain(|(wanted, _)| *wanted != key);

@@ -4,7 +4,6 @@ use crate::batch::Batcher;
 use crate::clock::DatabaseClock;
 use crate::connect::{Connections, Options};
 use crate::leader::Leader;
-use crate::lease::Served;
 use crate::names::Names;
 use crate::naming::Naming;
 use crate::read::{ReadError, Reader};
@@ -69,7 +68,8 @@ impl PostgresStore {
             changes: changed,
             wakes,
             marks: Default::default(),
-            served: tokio::sync::Mutex::new(Served::default()),
+            served: Default::default(),
+            leasing: Default::default(),
         });
         let (submit, settle) = (verbs.clone(), verbs.clone());
         let submits = Batcher::start(move |jobs: Arc<Vec<NewJob>>| {

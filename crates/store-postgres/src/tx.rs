@@ -105,6 +105,23 @@ impl Tx {
         Ok(try_join(begin, all).await?.1)
     }
 
+    /// Runs several queries and commits, in one go.
+    pub async fn query_all_and_commit(mut self, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Abort> {
+        let opened = std::mem::replace(&mut self.open, true);
+        let client = self.client();
+        let mut statements: Vec<Statement> = Vec::with_capacity(queries.len());
+        for (sql, _) in queries {
+            statements.push(client.prepare_cached(sql).await?);
+        }
+        let begin = async { if opened { Ok(()) } else { client.batch_execute("BEGIN").await } };
+        let pairs = queries.iter().zip(&statements);
+        let all = try_join_all(pairs.map(|((_, values), statement)| client.query(statement, values)));
+        let commit = client.batch_execute("COMMIT");
+        let (_, rows, _) = try_join3(begin, all, commit).await.map_err(at_commit)?;
+        self.open = false;
+        Ok(rows)
+    }
+
     /// Sends writes without a commit.
     pub async fn write(&mut self, writes: &[Write]) -> Result<(), Abort> {
         for write in writes {

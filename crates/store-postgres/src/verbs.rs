@@ -3,11 +3,11 @@
 use crate::connect::Connections;
 use crate::error;
 use crate::flush;
-use crate::lease::{Leasing, Served};
+use crate::lease::{Leasing, Reached, Served};
 use crate::limits::Keys;
 use crate::load;
-use crate::marks::Marks;
-use crate::names::Names;
+use crate::marks::{Marks, Start};
+use crate::names::{LaneName, Names};
 use crate::naming::Naming;
 use crate::place::At;
 use crate::tx::{Abort, Tx, Write};
@@ -19,6 +19,7 @@ use orchestrator_store::{
     Beat, Clock, Command, Controlled, FlowChange, FlowChanged, Held, LeaseAsk, LeaseGrant, LimitChange,
     RuleOrigin, Settled, Settlement, Submitted, SweepAsk, Swept,
 };
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -26,6 +27,8 @@ use tokio_postgres::error::DbError;
 
 /// So often a transaction is tried while others are faster.
 const TRIES: u32 = 20;
+/// So many slots are worth a transaction of their own.
+const WORTH_A_HALF: u32 = 128;
 /// A computation that asks for more this often does not know what it wants.
 const ROUNDS: usize = 1000;
 
@@ -38,7 +41,9 @@ pub struct Verbs {
     pub clock: Arc<dyn Clock>,
     pub changes: watch::Sender<u64>,
     pub marks: Marks,
-    pub served: tokio::sync::Mutex<Served>,
+    pub served: Served,
+    /// Leases of a process begin one after the other.
+    pub leasing: tokio::sync::Mutex<()>,
     pub wakes: Wakes,
 }
 
@@ -150,9 +155,57 @@ impl Verbs {
         self.transact(commands, prefetch, Work::control).await
     }
 
-    /// Hands out tasks.
+    /// Hands out tasks. A large ask is filled by two transactions side by side, which skip what the other one took:
+    /// one alone would leave the server idle while the worker reads, and the other way round.
     pub async fn lease(&self, ask: &LeaseAsk) -> Result<LeaseGrant, Abort> {
-        let mut served = self.served.lock().await;
+        let _turn = self.leasing.lock().await;
+        let start = self.marks.start();
+        let first = ask.slots / 2;
+        let parts = if first >= WORTH_A_HALF && self.is_free(ask) {
+            let half = |slots| LeaseAsk { slots, ..ask.clone() };
+            let (one, other) = (half(first), half(ask.slots - first));
+            let (one, other) =
+                tokio::join!(self.lease_part(&one, start.clone()), self.lease_part(&other, start));
+            vec![one, other]
+        } else {
+            vec![self.lease_part(ask, start).await]
+        };
+        let mut grant = LeaseGrant::default();
+        let mut reached: FxHashMap<(i32, u8), i64> = FxHashMap::default();
+        let mut failed = None;
+        for part in parts {
+            match part {
+                Ok((part, got)) => {
+                    grant.tasks.extend(part.tasks);
+                    grant.next_at = grant.next_at.into_iter().chain(part.next_at).min();
+                    for (line, stamp) in got {
+                        let known = reached.entry(line).or_insert(stamp);
+                        *known = stamp.min(*known);
+                    }
+                }
+                Err(abort) => failed = Some(abort),
+            }
+        }
+        match failed {
+            // What one of them leased is to be worked on, whatever came of the other.
+            Some(abort) if grant.tasks.is_empty() => return Err(abort),
+            Some(abort) => tracing::debug!(?abort, "half of a lease came to nothing"),
+            // Only what both left behind is gone for good.
+            None => self.marks.raise(&reached.into_iter().collect::<Vec<_>>()),
+        }
+        Ok(grant)
+    }
+
+    /// Whether nothing that is asked for has limits, as far as is known. Two transactions that count the same limits
+    /// would wait for each other.
+    fn is_free(&self, ask: &LeaseAsk) -> bool {
+        let known = self.names.known();
+        let asked = |name: &LaneName| ask.queues.contains(&name.0) && ask.handlers.contains(&name.1);
+        known.lane_ids.keys().filter(|name| asked(name)).all(|name| name.2.keys().is_empty())
+    }
+
+    /// One transaction. Answers also with how far it got in each line and tier.
+    async fn lease_part(&self, ask: &LeaseAsk, start: Start) -> Result<(LeaseGrant, Reached), Abort> {
         let mut tries = 0;
         loop {
             let (mut tx, mut work) = self.begin().await?;
@@ -161,7 +214,7 @@ impl Verbs {
                 work: &mut work,
                 names: &self.names,
                 naming: &self.naming,
-                served: &mut served,
+                served: &self.served,
                 marks: &self.marks,
                 keys: Keys::default(),
                 parked: 0,
@@ -169,14 +222,10 @@ impl Verbs {
                 skipped: vec![],
                 fronts: Default::default(),
             };
-            let done = match leasing.run(ask).await {
+            let done = match leasing.run(ask, start.clone()).await {
                 Ok((grant, writes)) => {
                     let reached = leasing.reached;
-                    let done = tx.commit(writes).await;
-                    if done.is_ok() {
-                        self.marks.raise(&reached);
-                    }
-                    done.map(|()| grant)
+                    tx.commit(writes).await.map(|()| (grant, reached))
                 }
                 Err(abort) => {
                     tx.roll_back().await;
@@ -184,7 +233,7 @@ impl Verbs {
                 }
             };
             match done {
-                Ok(grant) => return Ok(grant),
+                Ok(done) => return Ok(done),
                 Err(abort) => again(abort, &mut tries).await?,
             }
         }
