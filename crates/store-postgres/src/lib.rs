@@ -10,6 +10,7 @@ mod clock;
 pub mod connect;
 pub mod error;
 mod flush;
+mod forgotten;
 mod leader;
 mod lease;
 mod limits;
