@@ -142,11 +142,7 @@ const OF_PAGE: &str =
 
 impl Leasing<'_> {
     /// Fills the ask. The writes that go with it are left in [`Work`] and in what is returned beside the grant.
-    pub async fn run(
-        &mut self,
-        ask: &LeaseAsk,
-        mut start: Start,
-    ) -> Result<(LeaseGrant, Vec<Write>), Abort> {
+    pub async fn run(&mut self, ask: &LeaseAsk, mut start: Start) -> Result<(LeaseGrant, Vec<Write>), Abort> {
         let lines = self.lines(ask).await?;
         let (waiting, mut cursors) = self.open(&lines, &mut start).await?;
         let mut grant = LeaseGrant::default();

@@ -24,6 +24,7 @@ mod read;
 pub mod schema;
 mod store;
 mod tx;
+mod unwoken;
 mod verbs;
 mod wake;
 mod work;

@@ -1,10 +1,11 @@
 //! Limit keys while a lease has them locked: their rules, slots and token buckets.
 
 use crate::names::Lane;
-use crate::tx::{Abort, Tx};
+use crate::tx::{Abort, Tx, Write};
 use orchestrator_core::rate::Bucket;
 use orchestrator_core::{LimitBook, LimitKey, LimitRule, Timestamp};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Whether a lane has room now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +137,14 @@ impl Keys {
             bucket.ready_at(&rate).max(now + orchestrator_core::Millis(1))
         });
         n
+    }
+
+    /// Writes what changed.
+    pub fn write(&self) -> Write {
+        let (ids, running, tat, wake) = self.changed();
+        let sql = "UPDATE limit_keys k SET running = w.running, tat = w.tat, wake_at = w.wake
+            FROM unnest($1::int[], $2::int[], $3::bigint[], $4::bigint[]) w(id, running, tat, wake) WHERE k.id = w.id";
+        Write::new(sql, vec![Arc::new(ids), Arc::new(running), Arc::new(tat), Arc::new(wake)])
     }
 
     /// The rows that changed: number, slots in use, bucket, when to wake the next.

@@ -11,6 +11,7 @@ use crate::names::{LaneName, Names};
 use crate::naming::Naming;
 use crate::place::At;
 use crate::tx::{Abort, Tx, Write};
+use crate::unwoken;
 use crate::wake::Wakes;
 use crate::work::{Step, Work};
 use orchestrator_core::{Millis, NewJob};
@@ -341,7 +342,7 @@ impl Verbs {
             swept.ended = ended.into_iter().flatten().collect();
             work.staged.events.splice(0..0, events);
         }
-        work.staged.wake |= wake;
+        work.staged.wake |= wake | unwoken::wake(tx, work.now).await?;
         Ok(swept)
     }
 
@@ -475,11 +476,5 @@ async fn set_limits(tx: &mut Tx, work: &Work, changes: &[LimitChange]) -> Result
     let mut states = Keys::default();
     states.lock(tx, ids.clone()).await?;
     let n: Vec<i64> = ids.iter().map(|id| i64::from(states.let_in(*id, work.now, 1_000_000))).collect();
-    let (changed, running, tat, wake) = states.changed();
-    let update = "UPDATE limit_keys k SET running = w.running, tat = w.tat, wake_at = w.wake
-        FROM unnest($1::int[], $2::int[], $3::bigint[], $4::bigint[]) w(id, running, tat, wake) WHERE k.id = w.id";
-    Ok(vec![
-        Write::new(flush::WAKE, vec![Arc::new(ids), Arc::new(n)]),
-        Write::new(update, vec![Arc::new(changed), Arc::new(running), Arc::new(tat), Arc::new(wake)]),
-    ])
+    Ok(vec![Write::new(flush::WAKE, vec![Arc::new(ids), Arc::new(n)]), states.write()])
 }

@@ -2,10 +2,11 @@
 //! row that both want.
 
 use orchestrator_core::{
-    JobState, LimitKey, LimitRule, Limits, Millis, NewJob, Outcome, TaskState, WorkerId,
+    JobId, JobState, Json, LimitKey, LimitRule, Limits, Millis, NewJob, Outcome, TaskState, WorkerId,
 };
 use orchestrator_store::{
-    Catalog, Command, Controlled, LeaseAsk, LimitChange, RuleOrigin, Settled, Settlement, Store, Submitted,
+    Catalog, Command, Controlled, Held, LeaseAsk, LimitChange, RuleOrigin, Settled, Settlement, Store,
+    Submitted, SweepAsk,
 };
 use orchestrator_store_postgres::{Options, PostgresStore};
 use pg_harness::Server;
@@ -38,6 +39,10 @@ fn ask() -> LeaseAsk {
     }
 }
 
+fn completed(held: Held) -> Settlement {
+    Settlement { held, outcome: Outcome::Completed(Json::null()), jitter: 0.0 }
+}
+
 /// A job of a queue gets a head when it is paused. Who ends its attempt just then must notice.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_that_ends_while_its_job_is_paused_ends_the_job() {
@@ -57,9 +62,7 @@ async fn an_attempt_that_ends_while_its_job_is_paused_ends_the_job() {
     wait_for_waiters(&looker, 1).await;
     let settling = tokio::spawn({
         let store = store.clone();
-        let outcome = Outcome::Completed(orchestrator_core::Json::null());
-        let settlement = Settlement { held: leased.held(), outcome, jitter: 0.0 };
-        async move { store.settle(vec![settlement]).await.unwrap() }
+        async move { store.settle(vec![completed(leased.held())]).await.unwrap() }
     });
     wait_for_waiters(&looker, 2).await;
     holder.batch_execute("COMMIT").await.unwrap();
@@ -71,12 +74,8 @@ async fn an_attempt_that_ends_while_its_job_is_paused_ends_the_job() {
     assert_eq!((job.state, job.tasks[0].state), (JobState::Completed, TaskState::Completed));
 }
 
-/// A task is looked for in one place after the other. One that goes back to where it was not found before is there all
-/// the same.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_is_let_into_line_while_it_is_looked_for_is_found() {
-    let url = Server::shared().database();
-    let store: Arc<PostgresStore> = PostgresStore::open(Options::new(&url)).await.unwrap();
+/// Two jobs under a limit of one. Answers with the parked one, and with what the other holds.
+async fn one_leased_one_parked(store: &PostgresStore) -> (JobId, Held) {
     let key = LimitKey::new("host", "narrow").unwrap();
     let rule = Some(LimitRule { concurrency: Some(1), rate: None });
     store
@@ -86,7 +85,18 @@ async fn a_task_that_is_let_into_line_while_it_is_looked_for_is_found() {
     let job = || NewJob::new("noop").limits(Limits::new([key.clone()]).unwrap());
     let submitted = store.submit(vec![job(), job()]).await.unwrap();
     let Submitted::Created { id, .. } = submitted[1] else { panic!("{submitted:?}") };
-    assert_eq!(store.lease(ask()).await.unwrap().tasks.len(), 1, "the other is parked");
+    let leased = store.lease(ask()).await.unwrap().tasks;
+    assert_eq!(leased.len(), 1, "the other is parked");
+    (id, leased[0].held())
+}
+
+/// A task is looked for in one place after the other. One that goes back to where it was not found before is there all
+/// the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_is_let_into_line_while_it_is_looked_for_is_found() {
+    let url = Server::shared().database();
+    let store: Arc<PostgresStore> = PostgresStore::open(Options::new(&url)).await.unwrap();
+    let (id, _) = one_leased_one_parked(&store).await;
 
     let mover = connect(&url).await;
     let columns = "line, tier, stamp, task, lane, since, attempt, failures, crashes, checkpoint";
@@ -104,4 +114,21 @@ async fn a_task_that_is_let_into_line_while_it_is_looked_for_is_found() {
     mover.batch_execute("COMMIT").await.unwrap();
     assert_eq!(pausing.await.unwrap().unwrap(), [Controlled::Done(JobState::Paused)]);
     assert!(store.job(id).await.unwrap().unwrap().tasks[0].held);
+}
+
+/// A place comes free while somebody has the task in hand that waits for it. It is let in all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parked_task_that_could_not_be_woken_is_woken_by_the_next_sweep() {
+    let url = Server::shared().database();
+    let store: Arc<PostgresStore> = PostgresStore::open(Options::new(&url)).await.unwrap();
+    let (id, held) = one_leased_one_parked(&store).await;
+    let holder = connect(&url).await;
+    holder.batch_execute("BEGIN; SELECT FROM orchestrator.parked FOR UPDATE").await.unwrap();
+    let settled = store.settle(vec![completed(held)]).await.unwrap();
+    assert!(matches!(settled[0], Settled::Applied { job_ended: true, .. }), "{settled:?}");
+    holder.batch_execute("COMMIT").await.unwrap();
+    assert!(store.lease(ask()).await.unwrap().tasks.is_empty(), "it was passed over");
+    store.expired(SweepAsk { limit: 10, jitter: 0.0 }).await.unwrap();
+    let leased = store.lease(ask()).await.unwrap().tasks;
+    assert_eq!(leased.iter().map(|leased| leased.task.job).collect::<Vec<_>>(), [id]);
 }
