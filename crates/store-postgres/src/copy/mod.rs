@@ -139,8 +139,11 @@ impl Incoming {
         if !fitted.keys.is_empty() {
             // Jobs come in order, and of those with one key the newest has it.
             let (digests, jobs): (Vec<_>, Vec<_>) = fitted.keys.into_iter().unzip();
-            let sql = "INSERT INTO keys (digest, job)
-                SELECT d, max(j) FROM unnest($1::uuid[], $2::bigint[]) w(d, j) GROUP BY d
+            let sql = "WITH new AS (SELECT d, j, max(j) OVER (PARTITION BY d) AS last FROM unnest($1::uuid[], $2::bigint[]) w(d, j)),
+                former AS (INSERT INTO former_keys (digest, job)
+                    SELECT d, j FROM new WHERE j < last
+                    UNION ALL SELECT k.digest, k.job FROM keys k JOIN new ON new.d = k.digest AND new.j = new.last)
+                INSERT INTO keys (digest, job) SELECT d, j FROM new WHERE j = last
                 ON CONFLICT (digest) DO UPDATE SET job = excluded.job";
             self.client.execute(sql, &[&digests, &jobs]).await.map_err(|error| error::at_work(&error))?;
         }
