@@ -16,7 +16,7 @@ use crate::work::{Step, Work};
 use orchestrator_core::order::{Priority, effective_tier};
 use orchestrator_core::{Counters, JobState, Json, Millis, TaskState, Timestamp};
 use orchestrator_store::packed::{index_of, seq_of};
-use orchestrator_store::{LeaseAsk, LeaseGrant, Leased};
+use orchestrator_store::{Clock, LeaseAsk, LeaseGrant, Leased};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -120,6 +120,7 @@ pub struct Leasing<'a> {
     pub naming: &'a Naming,
     pub served: &'a Served,
     pub marks: &'a Marks,
+    pub clock: &'a dyn Clock,
     pub keys: Keys,
     pub parked: usize,
     /// How far it got in each line and tier.
@@ -149,11 +150,11 @@ impl Leasing<'_> {
         loop {
             self.fill(&mut cursors, ask, &mut grant).await?;
             let full = grant.tasks.len() == ask.slots as usize || self.parked >= MAX_PARKED;
-            if full || start.is_front() || !self.marks.may_look() {
+            if full || start.is_front() || !self.marks.may_look(self.clock.now()) {
                 break;
             }
             // Too little from the marks on: perhaps there is something in front of them.
-            start = marks::front();
+            start = marks::front(self.clock.now());
             cursors = self.cursors(&lines, &mut start).await?;
         }
         self.reached.extend(cursors.iter().filter_map(Cursor::reached));
@@ -245,7 +246,7 @@ impl Leasing<'_> {
         let none_due = due.first().is_none_or(|row| moment(row, 0) > self.work.now);
         if none_due && rates.is_empty() {
             let waiting = due.iter().map(|row| (moment(row, 0), row.get(2))).take(64).collect();
-            self.marks.looked(start);
+            self.marks.looked(start, self.clock.now());
             return Ok((waiting, firsts(lines, start, &rows[2])));
         }
         let waiting = self.fall_due().await?;
@@ -308,7 +309,7 @@ impl Leasing<'_> {
     async fn cursors(&mut self, lines: &[i32], start: &mut Start) -> Result<Vec<Cursor>, Abort> {
         let starts = starts(lines, start);
         let rows = self.tx.query(FIRSTS, &[&starts.0, &starts.1, &starts.2]).await?;
-        self.marks.looked(start);
+        self.marks.looked(start, self.clock.now());
         Ok(firsts(lines, start, &rows))
     }
 

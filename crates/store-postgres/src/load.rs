@@ -81,6 +81,7 @@ async fn load_ending(
     keep_heads(tx, names, naming, work, &rows[0]).await?;
     for row in &rows[1] {
         let task: i64 = row.get(0);
+        check_head(work, task, row)?;
         work.base.taken.insert(task);
         work.base.tasks.insert(task, Some(placed(row, LEASES)?));
     }
@@ -251,7 +252,7 @@ const LEASES: &str =
 const TAKE: &str =
     "DELETE FROM leases l USING unnest($1::bigint[], $2::int[]) w(task, attempt) WHERE l.task = w.task AND l.attempt = w.attempt
     RETURNING l.task, l.lane, l.tier, l.attempt, l.failures, l.crashes, l.checkpoint, l.spec, l.stamp, l.since, l.started,
-        l.expires, l.times_out, l.worker";
+        l.expires, l.times_out, l.worker, l.headed";
 const AWAITED: &str = "SELECT DISTINCT job FROM waits WHERE job = ANY($1)";
 const ENDED: &str =
     "SELECT e.task, e.lane, e.tier, e.attempt, e.failures, e.crashes, e.state, e.at, e.output, d.reason
@@ -322,17 +323,21 @@ async fn search(tx: &mut Tx, work: &mut Work, wanted: &mut Vec<i64>) -> Result<(
         }
         for row in tx.query(sql, &[&*wanted]).await? {
             let task: i64 = row.get(0);
-            // A job of a queue gets a head when it is paused. Heads are read before tasks, so this one may have come in
-            // between, and then all that follows from there being none would be wrong.
-            let headless = matches!(work.base.heads.get(&seq_of(task)), Some(None));
-            if headless && sql != ENDED && row.get("headed") {
-                return Err(Abort::Again("a job got a head"));
+            if sql != ENDED {
+                check_head(work, task, &row)?;
             }
             work.base.tasks.insert(task, Some(placed(&row, sql)?));
         }
         wanted.retain(|task| !work.base.tasks.contains_key(task));
     }
     Ok(())
+}
+
+/// A job of a queue gets a head when it is paused. Heads are read before tasks, so one may have come in between, and then
+/// all that follows from there being none would be wrong.
+fn check_head(work: &Work, task: i64, row: &Row) -> Result<(), Abort> {
+    let headless = matches!(work.base.heads.get(&seq_of(task)), Some(None));
+    if headless && row.get("headed") { Err(Abort::Again("a job got a head")) } else { Ok(()) }
 }
 
 fn placed(row: &Row, from: &str) -> Result<Placed, Abort> {

@@ -3,20 +3,19 @@
 //! Tasks leave a line at its front, and their rows stay in the index as dead entries until nobody's snapshot can see
 //! them: for hours, if somebody keeps a transaction open. A lease that began at the front would step over all of them.
 //! So each process remembers the stamp that it got to, and begins there. That is a guess, because tasks may come back to
-//! an earlier place: this process lowers the mark when it puts one there, and now and then a lease looks from the very
-//! front, for what others put there. It does so four times a second, and whenever it finds too little; where that takes
-//! long, as often as a twentieth of the time allows.
+//! an earlier place: this process lowers the mark when it puts one there, but others do so, too. Therefore a lease looks
+//! from the very front as long as that is quickly done; only when it takes long, as often as a twentieth of the time
+//! allows.
 
+use orchestrator_core::{Millis, Timestamp};
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
-/// Looks from the front are at least so far apart while there is enough to do.
-const PAUSE: Duration = Duration::from_millis(250);
+
 /// A look that took no longer can be had at any time.
-const CHEAP: Duration = Duration::from_millis(5);
-/// Of the time, so much at most goes into looks from the front: one part of this many.
-const SHARE: u32 = 20;
+const CHEAP: Millis = Millis(2);
+/// Of the time, so much at most goes into longer looks: one part of this many.
+const SHARE: u64 = 20;
 
 /// A line and a tier.
 type Lane = (i32, u8);
@@ -32,16 +31,15 @@ struct Inner {
     since: FxHashMap<Lane, i64>,
     /// Whether tasks may have been put anywhere since then.
     anywhere: bool,
-    /// When the next look from the front is due though there is enough to do, and when one is allowed at all.
-    next_look: Option<Instant>,
-    allowed: Option<Instant>,
+    /// No look from the front before this moment.
+    next_look: Option<Timestamp>,
 }
 
 /// From where a lease reads.
 #[derive(Clone, Debug)]
 pub struct Start {
     marks: FxHashMap<Lane, i64>,
-    began: Option<Instant>,
+    began: Option<Timestamp>,
 }
 
 impl Start {
@@ -62,29 +60,27 @@ impl Marks {
     }
 
     /// Where a lease begins now. Leases of a process begin one after the other.
-    pub fn start(&self) -> Start {
+    pub fn start(&self, now: Timestamp) -> Start {
         let mut inner = self.inner();
         inner.since.clear();
         inner.anywhere = false;
-        if inner.next_look.is_none_or(|due| due <= Instant::now()) {
-            return front();
+        if inner.next_look.is_none_or(|due| due <= now) {
+            return front(now);
         }
         Start { marks: inner.marks.clone(), began: None }
     }
 
     /// The first tasks were found.
-    pub fn looked(&self, start: &mut Start) {
+    pub fn looked(&self, start: &mut Start, now: Timestamp) {
         if let Some(began) = start.began.take() {
-            let (now, took) = (Instant::now(), began.elapsed());
-            let mut inner = self.inner();
-            inner.next_look = Some(now + PAUSE.max(took * SHARE));
-            inner.allowed = (took > CHEAP).then(|| now + took * SHARE);
+            let took = now.since(began);
+            self.inner().next_look = (took > CHEAP).then(|| now + Millis(took.0 * SHARE));
         }
     }
 
     /// Whether a look from the front may be had again already.
-    pub fn may_look(&self) -> bool {
-        self.inner().allowed.is_none_or(|from| from <= Instant::now())
+    pub fn may_look(&self, now: Timestamp) -> bool {
+        self.inner().next_look.is_none_or(|from| from <= now)
     }
 
     /// The last lease got to here, and what it took is gone for good.
@@ -120,6 +116,6 @@ impl Marks {
 }
 
 /// The very front of every line.
-pub fn front() -> Start {
-    Start { marks: FxHashMap::default(), began: Some(Instant::now()) }
+pub fn front(now: Timestamp) -> Start {
+    Start { marks: FxHashMap::default(), began: Some(now) }
 }

@@ -160,7 +160,7 @@ impl Verbs {
     /// one alone would leave the server idle while the worker reads, and the other way round.
     pub async fn lease(&self, ask: &LeaseAsk) -> Result<LeaseGrant, Abort> {
         let _turn = self.leasing.lock().await;
-        let start = self.marks.start();
+        let start = self.marks.start(self.clock.now());
         let first = ask.slots / 2;
         let parts = if first >= WORTH_A_HALF && self.is_free(ask) {
             let half = |slots| LeaseAsk { slots, ..ask.clone() };
@@ -217,6 +217,7 @@ impl Verbs {
                 naming: &self.naming,
                 served: &self.served,
                 marks: &self.marks,
+                clock: &*self.clock,
                 keys: Keys::default(),
                 parked: 0,
                 reached: vec![],
@@ -342,7 +343,11 @@ impl Verbs {
             swept.ended = ended.into_iter().flatten().collect();
             work.staged.events.splice(0..0, events);
         }
-        work.staged.wake |= wake | unwoken::wake(tx, work.now).await?;
+        let woken = unwoken::wake(tx, work.now).await?;
+        if woken {
+            self.marks.forget();
+        }
+        work.staged.wake |= wake | woken;
         Ok(swept)
     }
 

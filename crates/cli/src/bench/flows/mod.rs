@@ -104,10 +104,10 @@ mod tests {
     use crate::bench::SendArgs;
     use crate::output::{Color, Format};
 
-    fn args(place: &Place, plain: bool) -> FlowsArgs {
+    fn args(plain: bool) -> FlowsArgs {
         FlowsArgs {
             jobs: 120,
-            send: SendArgs { payload: 200, batch: 50, dir: dir.to_owned() },
+            send: SendArgs { payload: 200, batch: 50, dir: std::env::temp_dir() },
             workers: 8,
             items: vec![150, 300],
             plain,
@@ -119,23 +119,24 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn every_scenario_does_its_work() {
         for plain in [false, true] {
-            let dir = tempfile::tempdir().unwrap();
-            let args = args(dir.path(), plain);
+            let args = args(plain);
+            let place = Place::dir(&args.send).unwrap();
             let out = Output::new(Format::Json, Color::Never, true);
             let mut report = Report::new();
             for shape in [Shape::Chain, Shape::Diamond] {
-                cycle(&args, load(&args, shape), dir.path(), &out, Some(1.0), &mut report).await.unwrap();
+                cycle(&args, load(&args, shape), &place, &out, Some(1.0), &mut report).await.unwrap();
             }
-            fan_out::run(&args, dir.path(), &out, &mut report).await.unwrap();
-            idle(&args, 3, dir.path(), &out, &mut report).await.unwrap();
+            fan_out::run(&args, &place, &out, &mut report).await.unwrap();
+            idle(&args, 3, &place, &out, &mut report).await.unwrap();
         }
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn work_that_was_not_done_is_found() {
-        let dir = tempfile::tempdir().unwrap();
-        let load = load(&args(dir.path(), false), Shape::Chain);
-        let bench = load.open(&dir.path().join("chain.db")).unwrap();
+        let args = args(false);
+        let place = Place::dir(&args.send).unwrap();
+        let load = load(&args, Shape::Chain);
+        let bench = load.open(&place, "chain").await.unwrap();
         bench.submit(10, 5, |job| job).await.unwrap();
         assert!(check::all_completed(&bench, 10, |_| true).await.is_err(), "none has run");
         bench.process(10, 4).await.unwrap();
