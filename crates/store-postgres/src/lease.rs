@@ -346,6 +346,7 @@ impl Leasing<'_> {
         cursor.more = rows.len() == size;
         let found: Vec<Candidate> = rows.iter().map(|row| candidate(row, None)).collect();
         self.learn(&found).await?;
+        self.lock_heads(&found).await?;
         for (row, candidate) in rows.iter().zip(found) {
             let place = (candidate.spot.stamp, candidate.task);
             cursor.read = cursor.read.max(place);
@@ -434,6 +435,7 @@ impl Leasing<'_> {
             let rows = self.tx.query(&sql, &[key, &cursor.line, &i16::from(cursor.tier), &known]).await?;
             let found: Vec<Candidate> = rows.iter().map(|row| candidate(row, Some(*key))).collect();
             self.learn(&found).await?;
+            self.lock_heads(&found).await?;
             for candidate in found {
                 let place = (candidate.spot.stamp, candidate.task).max(after);
                 cursor.page.insert(place, candidate);
@@ -451,7 +453,7 @@ impl Leasing<'_> {
     ) -> Result<Option<Leased>, Abort> {
         let now = self.work.now;
         let seq = seq_of(candidate.task);
-        if candidate.started == Some(false) && !self.start(seq).await? {
+        if candidate.started == Some(false) && !self.start(seq) {
             return Ok(None);
         }
         let lane = self.lane(candidate.lane)?;
@@ -501,20 +503,24 @@ impl Leasing<'_> {
         }))
     }
 
-    /// Notes that a job has started. False if somebody else holds its head: then its tasks are left for the next time.
-    async fn start(&mut self, seq: i64) -> Result<bool, Abort> {
-        if !self.work.base.heads.contains_key(&seq) {
-            let lock = "SELECT seq FROM runs WHERE seq = $1 FOR UPDATE SKIP LOCKED";
-            if self.tx.query(lock, &[&seq]).await?.is_empty() {
-                return Ok(false);
-            }
-            self.work.needs.heads.insert(seq);
-            load::load(self.tx, self.names, self.naming, self.work).await?;
+    /// Takes the heads of jobs that have not started, as far as nobody else holds them: whoever leases the first task of
+    /// a job writes down that it has started.
+    async fn lock_heads(&mut self, candidates: &[Candidate]) -> Result<(), Abort> {
+        let unstarted = candidates.iter().filter(|candidate| candidate.started == Some(false));
+        let mut seqs: Vec<i64> = unstarted.map(|candidate| seq_of(candidate.task)).collect();
+        seqs.retain(|seq| !self.work.base.heads.contains_key(seq));
+        seqs.sort_unstable();
+        seqs.dedup();
+        if seqs.is_empty() {
+            return Ok(());
         }
-        let mut head = match self.work.head(seq) {
-            Ok(head) => head,
-            Err(_) => return Err(load::unreadable("the head of a job")),
-        };
+        let rows = self.tx.query(load::FREE_HEADS, &[&seqs]).await?;
+        load::keep_heads(self.tx, self.names, self.naming, self.work, &rows).await
+    }
+
+    /// Notes that a job has started. False if somebody else holds its head: then its tasks are left for the next time.
+    fn start(&mut self, seq: i64) -> bool {
+        let Ok(mut head) = self.work.peek_head(seq) else { return false };
         if head.run.started.is_none() {
             let pending = head.run.state == JobState::Pending;
             head.run.start(self.work.now);
@@ -523,7 +529,7 @@ impl Leasing<'_> {
             }
             self.work.put_head(head);
         }
-        Ok(true)
+        true
     }
 
     /// What a task of a flow is called, how it is run, and what it gets.

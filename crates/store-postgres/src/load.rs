@@ -176,8 +176,13 @@ async fn load_heads(
 
 const HEADS: &str = "SELECT r.seq, r.body, r.output, j.created, j.flow, j.tier, j.tenant, j.entry, j.payload
     FROM runs r JOIN jobs j ON j.seq = r.seq WHERE r.seq = ANY($1) ORDER BY r.seq FOR UPDATE OF r";
+/// The same, but for heads that others hold.
+pub const FREE_HEADS: &str =
+    "SELECT r.seq, r.body, r.output, j.created, j.flow, j.tier, j.tenant, j.entry, j.payload
+    FROM runs r JOIN jobs j ON j.seq = r.seq WHERE r.seq = ANY($1) ORDER BY r.seq FOR UPDATE OF r SKIP LOCKED";
 
-async fn keep_heads(
+/// Keeps heads that were read.
+pub async fn keep_heads(
     tx: &mut Tx,
     names: &Names,
     naming: &crate::naming::Naming,
@@ -212,6 +217,13 @@ async fn keep_heads(
 
 async fn load_tasks(tx: &mut Tx, work: &mut Work, needs: &Needs) -> Result<(), Abort> {
     let mut wanted: Vec<i64> = needs.tasks.iter().copied().collect();
+    if !needs.past.is_empty() {
+        let past: Vec<i64> = needs.past.iter().copied().collect();
+        for row in tx.query(ENDED, &[&past]).await? {
+            work.base.tasks.insert(row.get(0), Some(placed(&row, ENDED)?));
+        }
+        wanted.extend(past.into_iter().filter(|task| !work.base.tasks.contains_key(task)));
+    }
     for seq in &needs.live {
         let sql = "SELECT t.task, t.lane, t.tier, t.payload FROM tasks t
             WHERE t.task >= $1 AND t.task < $2 AND NOT EXISTS (SELECT FROM ended e WHERE e.task = t.task)";

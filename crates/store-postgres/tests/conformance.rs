@@ -32,9 +32,9 @@ impl Fixture for Databases {
     }
 }
 
-/// How many sequences each half runs: `RANDOM_SEQUENCES` asks for more than a quick look.
+/// How many sequences each half runs: `POSTGRES_SEQUENCES` asks for more than a quick look.
 fn sequences() -> u32 {
-    std::env::var("RANDOM_SEQUENCES").map_or(40, |n| n.parse().expect("RANDOM_SEQUENCES is a number"))
+    std::env::var("POSTGRES_SEQUENCES").map_or(40, |n| n.parse().expect("POSTGRES_SEQUENCES is a number"))
 }
 
 #[tokio::test(flavor = "multi_thread")]

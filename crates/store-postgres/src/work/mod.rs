@@ -159,6 +159,8 @@ pub struct Needs {
     pub jobs: BTreeSet<i64>,
     pub heads: BTreeSet<i64>,
     pub tasks: BTreeSet<i64>,
+    /// Tasks that are over most likely.
+    pub past: BTreeSet<i64>,
     pub rows: BTreeSet<i64>,
     pub live: BTreeSet<i64>,
     pub over: BTreeSet<i64>,
@@ -196,6 +198,7 @@ impl Needs {
             jobs,
             heads,
             tasks,
+            past,
             rows,
             live,
             over,
@@ -215,7 +218,7 @@ impl Needs {
             tenant_ids,
             seqs,
         } = self;
-        let numbers = [jobs, heads, tasks, rows, live, over, errors, waiters, awaited];
+        let numbers = [jobs, heads, tasks, past, rows, live, over, errors, waiters, awaited];
         let ids = [flow_ids, lane_ids, spec_ids, tenant_ids];
         numbers.iter().all(|set| set.is_empty())
             && ids.iter().all(|set| set.is_empty())
@@ -367,6 +370,16 @@ impl Work {
                 needs.tasks.insert(task);
             }),
         }
+    }
+
+    /// Where a task is that is over most likely.
+    pub fn past(&mut self, task: i64) -> Step<Option<Placed>> {
+        if self.staged.tasks.contains_key(&task) || self.base.tasks.contains_key(&task) {
+            return self.placed(task);
+        }
+        self.missing(|needs| {
+            needs.past.insert(task);
+        })
     }
 
     /// Moves a task. The lanes that it leaves and enters have to be known when it is written.

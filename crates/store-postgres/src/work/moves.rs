@@ -18,7 +18,7 @@ impl Past for Left<'_> {
     type Error = Stop;
 
     fn output(&mut self, index: u32) -> Step<Option<Json>> {
-        let placed = self.work.placed(pack(self.seq, index))?;
+        let placed = self.work.past(pack(self.seq, index))?;
         Ok(placed.as_ref().and_then(Placed::end).and_then(|end| end.output.clone()))
     }
 
