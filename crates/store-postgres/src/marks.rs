@@ -11,7 +11,6 @@ use orchestrator_core::{Millis, Timestamp};
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, PoisonError};
 
-
 /// A look that took no longer can be had at any time.
 const CHEAP: Millis = Millis(2);
 /// Of the time, so much at most goes into longer looks: one part of this many.

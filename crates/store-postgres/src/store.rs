@@ -103,13 +103,6 @@ impl PostgresStore {
     }
 }
 
-impl Drop for PostgresStore {
-    fn drop(&mut self) {
-        self.verbs.connections.close();
-        self.verbs.naming.0.close();
-    }
-}
-
 fn at_read(error: ReadError) -> StoreError {
     match error {
         ReadError::Sql(error) => crate::error::at_work(&error),

@@ -82,7 +82,7 @@ async fn examples() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn random_sequences() {
-    let n =
-        std::env::var("POSTGRES_SEQUENCES").map_or(40, |n| n.parse().expect("POSTGRES_SEQUENCES is a number"));
+    let n = std::env::var("POSTGRES_SEQUENCES")
+        .map_or(40, |n| n.parse().expect("POSTGRES_SEQUENCES is a number"));
     conformance::random_sequences(&Moves::default(), n, 60, 2_000_001).await;
 }

@@ -173,24 +173,19 @@ pub async fn run(args: BenchArgs, globals: &Globals) -> CliResult {
             "note: this is a debug build; its figures mean nothing. Use `cargo run --release -- bench ...`",
         );
     }
-    let mut report = Report::new();
-    match args.command {
-        BenchCommand::Queue(args) => {
-            let place = Place::new(globals, &args.load.send)?;
-            let done = scenarios::run(&args, &place, &out, &mut report).await;
-            place.clean().await.and(done)?;
-        }
-        BenchCommand::Flows(args) => {
-            let place = Place::new(globals, &args.send)?;
-            let done = flows::run(&args, &place, &out, &mut report).await;
-            place.clean().await.and(done)?;
-        }
-        BenchCommand::Raw(load) => {
-            let place = Place::new(globals, &load.send)?;
-            let done = raw::run(&load, &place, &out, &mut report).await;
-            place.clean().await.and(done)?;
-        }
-    }
+    let send = match &args.command {
+        BenchCommand::Queue(args) => &args.load.send,
+        BenchCommand::Flows(args) => &args.send,
+        BenchCommand::Raw(load) => &load.send,
+    };
+    let place = Place::new(globals, send)?;
+    let mut report = Report::new(place.about().await?);
+    let done = match &args.command {
+        BenchCommand::Queue(args) => scenarios::run(args, &place, &out, &mut report).await,
+        BenchCommand::Flows(args) => flows::run(args, &place, &out, &mut report).await,
+        BenchCommand::Raw(load) => raw::run(load, &place, &out, &mut report).await,
+    };
+    place.clean().await.and(done)?;
     report.show(&out)?;
     Ok(Exit::Ok)
 }

@@ -78,6 +78,33 @@ impl Place {
         }
     }
 
+    /// The database, and what its answers mean.
+    pub async fn about(&self) -> CliResult<String> {
+        match self {
+            Place::Dir(_) => {
+                let version = rusqlite::version();
+                Ok(format!("SQLite {version}, WAL, synchronous=FULL: every answer is on disk"))
+            }
+            Place::Server(server) => {
+                let connections = Connections::new(&database::postgres(&server.config)?)?;
+                let (client, wire) = connections.own().await?;
+                let driven = tokio::spawn(wire);
+                let ask = "SELECT current_setting('server_version'), current_setting('fsync'),
+                    current_setting('synchronous_commit'), current_setting('shared_buffers')";
+                let row = client.query_one(ask, &[]).await.map_err(failed)?;
+                let part = |at: usize| row.get::<_, String>(at);
+                driven.abort();
+                Ok(format!(
+                    "PostgreSQL {}, fsync={}, synchronous_commit={}, shared_buffers={}",
+                    part(0),
+                    part(1),
+                    part(2),
+                    part(3)
+                ))
+            }
+        }
+    }
+
     /// Removes what was made.
     pub async fn clean(self) -> CliResult<()> {
         let Place::Server(server) = self else { return Ok(()) };

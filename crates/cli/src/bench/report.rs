@@ -9,10 +9,9 @@ use std::time::Duration;
 #[derive(Debug, Serialize)]
 pub struct Report {
     version: &'static str,
-    sqlite: &'static str,
     cores: usize,
-    /// What an answer means.
-    fsync: &'static str,
+    /// Which database was measured, and what its answers mean.
+    database: String,
     figures: Vec<Figure>,
 }
 
@@ -25,13 +24,12 @@ struct Figure {
 }
 
 impl Report {
-    /// An empty report.
-    pub fn new() -> Self {
+    /// An empty report on a database.
+    pub fn new(database: impl Into<String>) -> Self {
         Report {
             version: env!("CARGO_PKG_VERSION"),
-            sqlite: rusqlite::version(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            fsync: "WAL, synchronous=FULL: every answer is on disk",
+            database: database.into(),
             figures: vec![],
         }
     }
@@ -94,7 +92,7 @@ impl Report {
             vec![figure.name.clone(), value, figure.unit.to_owned()]
         });
         out.data(&columns(&["FIGURE", "VALUE", ""], &[1], rows.collect()))?;
-        out.line(format!("\n{} cores, SQLite {}, {}", self.cores, self.sqlite, self.fsync))
+        out.line(format!("\n{} cores, {}", self.cores, self.database))
     }
 }
 

@@ -122,7 +122,7 @@ mod tests {
             let args = args(plain);
             let place = Place::dir(&args.send).unwrap();
             let out = Output::new(Format::Json, Color::Never, true);
-            let mut report = Report::new();
+            let mut report = Report::new("test");
             for shape in [Shape::Chain, Shape::Diamond] {
                 cycle(&args, load(&args, shape), &place, &out, Some(1.0), &mut report).await.unwrap();
             }
