@@ -11,7 +11,10 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Error, GenericClient};
 
 /// What makes version N out of version N-1.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_state_is_location.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_state_is_location.sql"),
+    include_str!("../migrations/0002_history_views.sql"),
+];
 
 /// The newest version that this program knows.
 pub const VERSION: i64 = MIGRATIONS.len() as i64;

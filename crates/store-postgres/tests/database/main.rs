@@ -3,6 +3,7 @@
 mod connect;
 mod errors;
 mod forget;
+mod history;
 mod schema;
 mod tls;
 

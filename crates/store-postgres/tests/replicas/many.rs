@@ -80,6 +80,14 @@ impl Store for Replicas {
     async fn set_limits(&self, changes: Vec<LimitChange>) -> StoreResult<()> {
         self.stranger().await.set_limits(changes).await
     }
+
+    async fn forget(&self, jobs: Vec<Forget>) -> StoreResult<Vec<Forgot>> {
+        self.stranger().await.forget(jobs).await
+    }
+
+    async fn forget_journal(&self, before: Timestamp, limit: u32) -> StoreResult<u32> {
+        self.stranger().await.forget_journal(before, limit).await
+    }
 }
 
 #[async_trait]
@@ -91,6 +99,14 @@ impl Catalog for Replicas {
     async fn close(&self) {
         self.worker.close().await;
         self.reader.close().await;
+    }
+
+    async fn leads(&self) -> bool {
+        self.worker.leads().await
+    }
+
+    async fn removable(&self, ask: RemovableAsk) -> StoreResult<RemovablePage> {
+        self.reader.removable(ask).await
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
