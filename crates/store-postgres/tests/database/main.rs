@@ -6,6 +6,7 @@ mod forget;
 mod history;
 mod schema;
 mod tls;
+mod upgrade;
 
 use orchestrator_store_postgres::connect::{Connections, Options};
 
