@@ -4,7 +4,7 @@ use crate::place::{At, Placed};
 use crate::tx::{Value, Write};
 use crate::work::{Base, Head, Work};
 use orchestrator_core::{JobState, Json};
-use orchestrator_store::packed::{job_state_code, pack, seq_of, state_code};
+use orchestrator_store::packed::{index_of, job_state_code, pack, seq_of, state_code};
 use std::sync::Arc;
 
 /// Columns of one table that fill up row by row.
@@ -43,15 +43,21 @@ columns!(Leases {
 });
 columns!(Ended {
     task: i64, state: i16, at: i64, attempt: i32, failures: i32, crashes: i32, lane: i32, tier: i16,
-    output: Option<String>,
+    output: Option<String>, started: Option<i64>,
 });
 columns!(Dead { task: i64, at: i64, reason: String, line: i32 });
 columns!(Jobs {
     seq: i64, created: i64, spec: Option<i32>, lane: Option<i32>, flow: Option<i32>, tier: i16, tenant: i32,
     entry: Option<i64>, key: Option<String>, bucket: Option<i64>, previous: Option<i64>, payload: String,
 });
-columns!(Rows { task: i64, lane: i32, tier: i16, entry: Option<i64>, payload: Option<String> });
-columns!(Runs { seq: i64, state: i16, started: bool, body: Vec<u8>, output: Option<String> });
+columns!(Rows {
+    task: i64, lane: i32, tier: i16, entry: Option<i64>, payload: Option<String>,
+    created: i64, list: Option<i32>, item: Option<i32>,
+});
+columns!(Runs {
+    seq: i64, state: i16, started: bool, body: Vec<u8>, output: Option<String>,
+    changed: i64, ended: Option<i64>, reason: Option<String>,
+});
 columns!(Records { task: i64, attempt: i32, at: i64, how: String, message: String });
 
 /// What leaves the tables.
@@ -90,6 +96,11 @@ struct Moves {
 
 fn text(json: &Option<Json>) -> Option<String> {
     json.as_ref().map(|json| json.as_str().to_owned())
+}
+
+/// Text in PostgreSQL cannot hold the character zero.
+fn storable(message: &str) -> String {
+    message.replace('\0', "\u{FFFD}")
 }
 
 fn int(count: u32) -> i32 {
@@ -133,7 +144,8 @@ impl Moves {
         }
     }
 
-    fn come(&mut self, task: i64, now: &Placed, line: i32) {
+    /// `started` is the beginning of the attempt that a task had until now, for one that ends with it.
+    fn come(&mut self, task: i64, now: &Placed, line: i32, started: Option<i64>) {
         let (lane, tier) = (now.lane, i16::from(now.tier));
         let (attempt, failures, crashes) =
             (int(now.counters.attempt), int(now.counters.failures), int(now.counters.crashes));
@@ -168,7 +180,7 @@ impl Moves {
             At::Ended(end) => {
                 push!(self.ended; task = task, state = i16::from(state_code(end.state)), at = end.at.as_millis(),
                     attempt = attempt, failures = failures, crashes = crashes, lane = lane, tier = tier,
-                    output = text(&end.output));
+                    output = text(&end.output), started = started);
                 if let Some(reason) = end.dead {
                     push!(self.dead; task = task, at = end.at.as_millis(), reason = reason.as_str().to_owned(),
                         line = line);
@@ -263,6 +275,9 @@ fn heads(work: &Work, out: &mut Vec<Write>) {
         // A run holds numbers and words only, which always have a form.
         columns.body.push(postcard::to_stdvec(&head.run).unwrap_or_default());
         columns.output.push(text(&head.output));
+        columns.changed.push(work.now.as_millis());
+        columns.ended.push(head.run.ended.map(|at| at.as_millis()));
+        columns.reason.push(head.run.reason.as_deref().map(storable));
         let (was, is) = (before.and_then(Head::alive), head.alive());
         if was != is {
             if let Some(deadline) = was {
@@ -282,13 +297,16 @@ fn heads(work: &Work, out: &mut Vec<Write>) {
         }
     }
     if !new.seq.is_empty() {
-        let sql = "INSERT INTO runs (seq, state, started, body, output)
-            SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bool[], $4::bytea[], $5::text[])";
+        let sql = "INSERT INTO runs (seq, state, started, body, output, changed, ended, reason)
+            SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bool[], $4::bytea[], $5::text[], $6::bigint[],
+                $7::bigint[], $8::text[])";
         out.push(Write::new(sql, new.values()));
     }
     if !changed.seq.is_empty() {
-        let sql = "UPDATE runs r SET state = w.state, started = w.started, body = w.body, output = w.output
-            FROM unnest($1::bigint[], $2::smallint[], $3::bool[], $4::bytea[], $5::text[]) w(seq, state, started, body, output)
+        let sql = "UPDATE runs r SET state = w.state, started = w.started, body = w.body, output = w.output,
+                changed = w.changed, ended = w.ended, reason = w.reason
+            FROM unnest($1::bigint[], $2::smallint[], $3::bool[], $4::bytea[], $5::text[], $6::bigint[], $7::bigint[],
+                $8::text[]) w(seq, state, started, body, output, changed, ended, reason)
             WHERE r.seq = w.seq";
         out.push(Write::new(sql, changed.values()));
     }
@@ -324,7 +342,8 @@ fn tasks(work: &Work, out: &mut Vec<Write>) {
             moves.leave(*task, was, line(was.lane), work.base.ready_rows.get(task), taken);
         }
         let Some(now) = now else { continue };
-        moves.come(*task, now, line(now.lane));
+        let started = was.and_then(Placed::lease).map(|lease| lease.started.as_millis());
+        moves.come(*task, now, line(now.lane), started);
         if let At::Ready(spot) = &now.at
             && was.and_then(stamp) != Some(spot.stamp)
             && !work.staged.jobs.contains_key(&seq_of(*task))
@@ -343,7 +362,7 @@ fn tasks(work: &Work, out: &mut Vec<Write>) {
     // A lease that was taken away for nothing is put back.
     for task in work.base.taken.iter().filter(|task| !work.staged.tasks.contains_key(task)) {
         if let Some(Some(was)) = work.base.tasks.get(task) {
-            moves.come(*task, was, line(was.lane));
+            moves.come(*task, was, line(was.lane), None);
         }
     }
     let Moves { gone, ready, parked, delayed, held, leases, ended, dead, task_entry, job_entry } = moves;
@@ -391,9 +410,9 @@ fn tasks(work: &Work, out: &mut Vec<Write>) {
         leases.values(),
     );
     insert(
-        "INSERT INTO ended (task, state, at, attempt, failures, crashes, lane, tier, output)
+        "INSERT INTO ended (task, state, at, attempt, failures, crashes, lane, tier, output, started)
             SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::int[], $5::int[], $6::int[], $7::int[],
-                $8::smallint[], $9::text[])",
+                $8::smallint[], $9::text[], $10::bigint[])",
         !ended.task.is_empty(),
         ended.values(),
     );
@@ -471,14 +490,21 @@ fn task_rows(work: &Work, out: &mut Vec<Write>) {
             new.tier.push(i16::from(now.tier));
             new.entry.push(placed.and_then(stamp));
             new.payload.push(text(&now.payload));
+            new.created.push(work.now.as_millis());
+            let seq = seq_of(*task);
+            let head = work.staged.heads.get(&seq).or_else(|| base_head(&work.base, seq));
+            let place = head.and_then(|head| head.run.place(index_of(*task)));
+            new.list.push(place.and_then(|place| place.item.map(|_| int(place.task))));
+            new.item.push(place.and_then(|place| place.item.map(int)));
         }
     }
     if !gone.is_empty() {
         out.push(Write::new("DELETE FROM tasks WHERE task = ANY($1)", vec![Arc::new(gone)]));
     }
     if !new.task.is_empty() {
-        let sql = "INSERT INTO tasks (task, lane, tier, entry, payload)
-            SELECT * FROM unnest($1::bigint[], $2::int[], $3::smallint[], $4::bigint[], $5::text[])";
+        let sql = "INSERT INTO tasks (task, lane, tier, entry, payload, created, list, item)
+            SELECT * FROM unnest($1::bigint[], $2::int[], $3::smallint[], $4::bigint[], $5::text[], $6::bigint[],
+                $7::int[], $8::int[])";
         out.push(Write::new(sql, new.values()));
     }
 }
@@ -496,8 +522,7 @@ fn rest(work: &Work, out: &mut Vec<Write>) {
             columns.attempt.push(int(record.attempt));
             columns.at.push(work.now.as_millis());
             columns.how.push(record.how.clone());
-            // Text in PostgreSQL cannot hold the character zero.
-            columns.message.push(record.message.replace('\0', "\u{FFFD}"));
+            columns.message.push(storable(&record.message));
         }
         let sql = "INSERT INTO attempts (task, attempt, at, how, message)
             SELECT * FROM unnest($1::bigint[], $2::int[], $3::bigint[], $4::text[], $5::text[])";

@@ -7,9 +7,11 @@ use crate::names::LaneName;
 use crate::naming::read_plan;
 use crate::work::key_digest;
 use orchestrator_core::flow::Run;
+use orchestrator_core::flow::run::Group;
 use orchestrator_core::rate::Bucket;
 use orchestrator_core::{LimitBook, LimitKey, Limits, TaskSpec, Timestamp};
 use orchestrator_store::copy::{Batch, Cell, Row, Table};
+use orchestrator_store::packed::{index_of, seq_of};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -55,6 +57,8 @@ pub struct Fitting {
     keys: Vec<Key>,
     places: FxHashMap<LimitKey, usize>,
     book: LimitBook,
+    /// What the lists of jobs were expanded into.
+    lists: FxHashMap<i64, Vec<Group>>,
 }
 
 type Fit<T> = Result<T, String>;
@@ -75,9 +79,19 @@ impl Fitting {
             Table::Lanes => {
                 vec![with(batch, &["digest"], |row| Ok(vec![Datum::Digest(lane_digest(&lane_name(row)?))]))?]
             }
-            Table::Runs => vec![with(batch, &["started"], |row| {
-                let run: Run = postcard::from_bytes(row.bytes("body")?).map_err(|_| unreadable("a head"))?;
-                Ok(vec![Datum::Int(run.started.is_some().into())])
+            Table::Runs => vec![with(batch, &["started", "ended", "reason"], |row| {
+                let run = head(row)?;
+                let ended = run.ended.map_or(Datum::Null, |at| Datum::Int(at.as_millis()));
+                let reason =
+                    run.reason.map_or(Datum::Null, |reason| Datum::Text(reason.replace('\0', "\u{FFFD}")));
+                Ok(vec![Datum::Int(run.started.is_some().into()), ended, reason])
+            })?],
+            Table::Tasks => vec![with(batch, &["list", "item"], |row| {
+                let item = self.item(row.int("task")?);
+                let number = |number: u32| Datum::Int(number.into());
+                Ok(item
+                    .map_or([Datum::Null, Datum::Null], |(list, item)| [number(list), number(item)])
+                    .into())
             })?],
             Table::Timings | Table::Tally => vec![with(batch, &["slot"], |_| Ok(vec![Datum::Int(0)]))?],
             // Entries that were written get their numbers at once: others may have read them already.
@@ -119,9 +133,22 @@ impl Fitting {
                 lane.keys.iter().for_each(|place| self.keys[*place].running += 1);
             }
             Table::Jobs => fitted.keys.extend(self.holder(row)?),
+            Table::Runs => {
+                let groups = head(row)?.groups;
+                if !groups.is_empty() {
+                    self.lists.insert(row.int("seq")?, groups);
+                }
+            }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Of which list a task is an item, and which.
+    fn item(&self, task: i64) -> Option<(u32, u32)> {
+        let index = index_of(task);
+        let group = self.lists.get(&seq_of(task))?.iter().find(|group| group.has(index))?;
+        Some((group.task, index - group.first))
     }
 
     fn place(&mut self, key: &LimitKey) -> usize {
@@ -282,6 +309,10 @@ impl Named<'_> {
             _ => Err(unreadable(column)),
         }
     }
+}
+
+fn head(row: &Named<'_>) -> Fit<Run> {
+    postcard::from_bytes(row.bytes("body")?).map_err(|_| unreadable("a head"))
 }
 
 fn lane_name(row: &Named<'_>) -> Fit<LaneName> {

@@ -3,8 +3,10 @@
 mod connect;
 mod errors;
 mod forget;
+mod history;
 mod schema;
 mod tls;
+mod upgrade;
 
 use orchestrator_store_postgres::connect::{Connections, Options};
 

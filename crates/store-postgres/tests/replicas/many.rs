@@ -109,6 +109,14 @@ impl Catalog for Replicas {
         self.reader.close().await;
     }
 
+    async fn leads(&self) -> bool {
+        self.worker.leads().await
+    }
+
+    async fn removable(&self, ask: RemovableAsk) -> StoreResult<RemovablePage> {
+        self.reader.removable(ask).await
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.worker.changes()
     }
