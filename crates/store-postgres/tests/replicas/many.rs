@@ -96,14 +96,6 @@ impl Catalog for Replicas {
         self.worker.now()
     }
 
-    async fn leads(&self) -> bool {
-        self.worker.leads().await
-    }
-
-    async fn removable(&self, ask: RemovableAsk) -> StoreResult<RemovablePage> {
-        self.reader.removable(ask).await
-    }
-
     async fn close(&self) {
         self.worker.close().await;
         self.reader.close().await;

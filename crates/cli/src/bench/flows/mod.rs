@@ -60,7 +60,7 @@ async fn cycle(
     let (name, jobs) = (load.shape.name(), args.jobs);
     let tasks = jobs * load.shape.tasks();
     out.note(format!("{name}: {jobs} jobs, {tasks} tasks, through {} workers ...", args.workers));
-    let bench = load.open(place, &format!("{name}")).await?;
+    let bench = load.open(place, name).await?;
     let submit = bench.submit(jobs, args.send.batch, |job| job).await?;
     let process = bench.process(jobs, args.workers).await?;
     report.rate(format!("{name} submit"), jobs, submit);
