@@ -594,8 +594,9 @@ impl Leasing<'_> {
         let last = waiting.get(63).map(|(due, _)| *due);
         let due = waiting.iter().find(|(_, line)| lines.contains(line)).map(|(due, _)| *due).or(last);
         // Of the keys whose rate lets the next start at a moment, only those count behind which somebody still waits.
+        // Not EXISTS: that may be planned as a look at all that is parked.
         let sql = "SELECT k.id, k.wake_at FROM limit_keys k WHERE k.wake_at IS NOT NULL
-            AND EXISTS (SELECT FROM parked p WHERE p.limit_key = k.id AND NOT p.task = ANY($1))";
+            AND (SELECT true FROM parked p WHERE p.limit_key = k.id AND NOT p.task = ANY($1) LIMIT 1)";
         let moved: Vec<i64> = self.work.staged.tasks.keys().copied().collect();
         let rows = self.tx.query(sql, &[&moved]).await?;
         let parked = self.work.staged.tasks.values().flatten().filter_map(|placed| match placed.at {

@@ -20,6 +20,8 @@ mod marks;
 mod names;
 mod naming;
 mod place;
+#[cfg(test)]
+mod plans;
 mod read;
 pub mod schema;
 mod store;

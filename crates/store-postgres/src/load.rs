@@ -279,12 +279,13 @@ const READY: &str =
     JOIN ready r ON r.line = coalesce(l.line, l.id) AND r.tier = coalesce(t.tier, j.tier)
         AND r.stamp = CASE WHEN t.task IS NULL THEN j.entry ELSE t.entry END AND r.task = w.task
     ORDER BY r.task FOR UPDATE OF r";
+/// Not EXISTS: that may be planned as a hash of all tasks.
 const PARKED: &str =
     "SELECT task, lane, tier, attempt, failures, crashes, checkpoint, stamp, since, limit_key,
-        EXISTS (SELECT FROM tasks t WHERE t.task = parked.task) AS headed
+        (SELECT true FROM tasks t WHERE t.task = parked.task) IS NOT NULL AS headed
     FROM parked WHERE task = ANY($1) ORDER BY task FOR UPDATE";
 const DELAYED: &str = "SELECT task, lane, tier, attempt, failures, crashes, checkpoint, due,
-        EXISTS (SELECT FROM tasks t WHERE t.task = delayed.task) AS headed
+        (SELECT true FROM tasks t WHERE t.task = delayed.task) IS NOT NULL AS headed
     FROM delayed WHERE task = ANY($1) ORDER BY task FOR UPDATE";
 const HELD: &str = "SELECT task, lane, tier, attempt, failures, crashes, checkpoint, stamp, since, due,
         true AS headed

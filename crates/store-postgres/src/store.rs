@@ -92,6 +92,12 @@ impl PostgresStore {
         }))
     }
 
+    /// Its connections: those of the verbs, and those that make names known.
+    #[cfg(test)]
+    pub(crate) fn connections(&self) -> [&Connections; 2] {
+        [&self.verbs.connections, &self.verbs.naming.0]
+    }
+
     /// Runs a verb to its end, also when the caller goes away.
     async fn run<T, F>(&self, verb: impl FnOnce(Arc<Verbs>) -> F) -> StoreResult<T>
     where

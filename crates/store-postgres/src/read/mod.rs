@@ -16,6 +16,9 @@ mod sql;
 mod stats;
 mod tasks;
 
+#[cfg(test)]
+pub use sql::REMOVABLE;
+
 pub use journal::{NUMBERING as JOURNAL_NUMBERING, journal};
 
 use crate::names::Names;
