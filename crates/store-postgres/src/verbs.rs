@@ -14,13 +14,14 @@ use crate::tx::{Abort, Tx, Write};
 use crate::unwoken;
 use crate::wake::Wakes;
 use crate::work::{Step, Work};
-use orchestrator_core::{Millis, NewJob};
+use orchestrator_core::{Millis, NewJob, Outcome, Timestamp};
 use orchestrator_store::packed::{Ids, seq_of};
 use orchestrator_store::{
-    Beat, Clock, Command, Controlled, FlowChange, FlowChanged, Held, LeaseAsk, LeaseGrant, LimitChange,
-    RuleOrigin, Settled, Settlement, Submitted, SweepAsk, Swept,
+    Beat, Clock, Command, Controlled, FlowChange, FlowChanged, Held, LeaseAsk, LeaseGrant, Leased,
+    LimitChange, RuleOrigin, Settled, Settlement, Submitted, SweepAsk, Swept,
 };
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -28,6 +29,15 @@ use tokio_postgres::error::DbError;
 
 /// So often a transaction is tried while others are faster.
 const TRIES: u32 = 20;
+/// When to try to give back what a lost answer may have left: a server that restarts is back within seconds.
+const GIVE_BACK_AFTER: [Duration; 6] = [
+    Duration::ZERO,
+    Duration::from_millis(100),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+    Duration::from_secs(5),
+];
 /// So many slots are worth a transaction of their own.
 const WORTH_A_HALF: u32 = 128;
 /// A computation that asks for more this often does not know what it wants.
@@ -227,7 +237,11 @@ impl Verbs {
             let done = match leasing.run(ask, start.clone()).await {
                 Ok((grant, writes)) => {
                     let reached = leasing.reached;
-                    tx.commit(writes).await.map(|()| (grant, reached))
+                    let done = tx.commit(writes).await;
+                    if let Err(Abort::Unknown(_)) = done {
+                        self.give_back(ask, &grant, work.now).await;
+                    }
+                    done.map(|()| (grant, reached))
                 }
                 Err(abort) => {
                     tx.roll_back().await;
@@ -239,6 +253,37 @@ impl Verbs {
                 Err(abort) => again(abort, &mut tries).await?,
             }
         }
+    }
+
+    /// Gives back what a lease may have taken whose answer was lost. Else nobody would work on it until it runs out, and
+    /// that would count as a crash. If the commit did not take effect, somebody else may hold the same attempt by now: what
+    /// is ours has our name and our moment.
+    async fn give_back(&self, ask: &LeaseAsk, grant: &LeaseGrant, started: Timestamp) {
+        const OURS: &str =
+            "SELECT task FROM leases WHERE task = ANY($1) AND worker = $2 AND started = $3 ORDER BY task";
+        let packed = |leased: &Leased| Some((self.ids.packed(leased.task)?, leased.held()));
+        let taken: BTreeMap<i64, Held> = grant.tasks.iter().filter_map(packed).collect();
+        let tasks: Vec<i64> = taken.keys().copied().collect();
+        if tasks.is_empty() {
+            return;
+        }
+        for wait in GIVE_BACK_AFTER {
+            tokio::time::sleep(wait).await;
+            let Ok((mut tx, _)) = self.begin().await else { continue };
+            let asked = tx.query(OURS, &[&tasks, &ask.worker.as_str(), &started.as_millis()]).await;
+            tx.roll_back().await;
+            let Ok(rows) = asked else { continue };
+            let ours = rows.iter().filter_map(|row| taken.get(&row.get::<_, i64>(0)));
+            let released = |held: &Held| Settlement { held: *held, outcome: Outcome::Released, jitter: 0.0 };
+            let batch: Vec<Settlement> = ours.map(released).collect();
+            if batch.is_empty() || self.settle(&batch).await.is_ok() {
+                return;
+            }
+        }
+        tracing::warn!(
+            tasks = tasks.len(),
+            "leases whose answer was lost could not be given back; they will run out"
+        );
     }
 
     /// Prolongs leases.

@@ -4,6 +4,7 @@ mod connect;
 mod errors;
 mod forget;
 mod history;
+mod lost_answer;
 mod schema;
 mod tls;
 mod upgrade;
