@@ -191,7 +191,7 @@ impl From<StoreError> for CliError {
                 .hint("use --db with that; if the copy is gone, `orchestrator migrate reopen` lets this one be used again"),
             StoreError::NotWritable { source } => {
                 of(Exit::Error, format!("cannot write to the database: {source}"))
-                    .hint("free some space or fix the permissions, then run the command again")
+                    .hint("free some space, fix the permissions, or name the primary server; then run the command again")
             }
             StoreError::Busy { waited_ms } => of(
                 Exit::Unreachable,

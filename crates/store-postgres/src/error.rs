@@ -38,7 +38,7 @@ pub fn is_rolled_back(error: &Error) -> bool {
 pub fn at_work(error: &Error) -> StoreError {
     let Some(code) = error.code() else { return StoreError::Database { source: text(error).into() } };
     if *code == SqlState::READ_ONLY_SQL_TRANSACTION {
-        let source = format!("it is a standby or set to read-only ({})", text(error)).into();
+        let source = format!("it is a standby or set to read-only: the primary takes writes, or this one once it is promoted ({})", text(error)).into();
         StoreError::NotWritable { source }
     } else if *code == SqlState::DISK_FULL || *code == SqlState::INSUFFICIENT_PRIVILEGE {
         StoreError::NotWritable { source: text(error).into() }

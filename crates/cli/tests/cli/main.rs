@@ -15,6 +15,7 @@ mod import;
 mod jobs;
 mod migrate;
 mod operate;
+mod postgres_faults;
 mod queue;
 mod replicas;
 mod retention;
