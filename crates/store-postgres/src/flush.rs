@@ -226,7 +226,7 @@ fn jobs(work: &Work, out: &mut Vec<Write>) {
     if !staged.upgraded.is_empty() {
         let (seqs, flows): (Vec<i64>, Vec<i32>) = staged.upgraded.iter().unzip();
         let sql = "UPDATE jobs j SET flow = w.flow, entry = NULL
-            FROM unnest($1::bigint[], $2::int[]) w(seq, flow) WHERE j.seq = w.seq";
+            FROM unnest($1::bigint[], $2::int[]) w(seq, flow) WHERE j.seq = ANY (ARRAY[w.seq])";
         let tasks: Vec<i64> = seqs.iter().map(|seq| pack(*seq, 0)).collect();
         out.push(Write::new(sql, vec![Arc::new(seqs), Arc::new(flows)]));
         let tell = "UPDATE leases SET headed = true WHERE task = ANY($1)";
@@ -246,7 +246,7 @@ fn jobs(work: &Work, out: &mut Vec<Write>) {
     }
     if !moved.0.is_empty() {
         let sql = "UPDATE keys k SET job = w.job FROM unnest($1::uuid[], $2::bigint[]) w(digest, job)
-            WHERE k.digest = w.digest";
+            WHERE k.digest = ANY (ARRAY[w.digest])";
         out.push(Write::new(sql, vec![Arc::new(moved.0), Arc::new(moved.1)]));
     }
     if !staged.former.is_empty() {
@@ -307,12 +307,12 @@ fn heads(work: &Work, out: &mut Vec<Write>) {
                 changed = w.changed, ended = w.ended, reason = w.reason
             FROM unnest($1::bigint[], $2::smallint[], $3::bool[], $4::bytea[], $5::text[], $6::bigint[], $7::bigint[],
                 $8::text[]) w(seq, state, started, body, output, changed, ended, reason)
-            WHERE r.seq = w.seq";
+            WHERE r.seq = ANY (ARRAY[w.seq])";
         out.push(Write::new(sql, changed.values()));
     }
     if !dies.0.is_empty() {
         let sql = "DELETE FROM alive a USING unnest($1::bigint[], $2::bigint[]) w(deadline, seq)
-            WHERE a.deadline = w.deadline AND a.seq = w.seq";
+            WHERE a.deadline = ANY (ARRAY[w.deadline]) AND a.seq = ANY (ARRAY[w.seq])";
         out.push(Write::new(sql, vec![Arc::new(dies.0), Arc::new(dies.1)]));
     }
     if !lives.0.is_empty() {
@@ -423,12 +423,12 @@ fn tasks(work: &Work, out: &mut Vec<Write>) {
         dead.values(),
     );
     insert(
-        "UPDATE tasks t SET entry = w.entry FROM unnest($1::bigint[], $2::bigint[]) w(task, entry) WHERE t.task = w.task",
+        "UPDATE tasks t SET entry = w.entry FROM unnest($1::bigint[], $2::bigint[]) w(task, entry) WHERE t.task = ANY (ARRAY[w.task])",
         !task_entry.0.is_empty(),
         vec![Arc::new(task_entry.0), Arc::new(task_entry.1)],
     );
     insert(
-        "UPDATE jobs j SET entry = w.entry FROM unnest($1::bigint[], $2::bigint[]) w(seq, entry) WHERE j.seq = w.seq",
+        "UPDATE jobs j SET entry = w.entry FROM unnest($1::bigint[], $2::bigint[]) w(seq, entry) WHERE j.seq = ANY (ARRAY[w.seq])",
         !job_entry.0.is_empty(),
         vec![Arc::new(job_entry.0), Arc::new(job_entry.1)],
     );
@@ -443,13 +443,13 @@ fn leave(gone: Gone, out: &mut Vec<Write>) {
     }
     if !task.is_empty() {
         let sql = "DELETE FROM ready r USING unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[]) w(line, tier, stamp, task)
-            WHERE r.line = w.line AND r.tier = w.tier AND r.stamp = w.stamp AND r.task = w.task";
+            WHERE r.line = ANY (ARRAY[w.line]) AND r.tier = ANY (ARRAY[w.tier]) AND r.stamp = ANY (ARRAY[w.stamp]) AND r.task = ANY (ARRAY[w.task])";
         let values: Vec<Value> = vec![Arc::new(line), Arc::new(tier), Arc::new(stamp), Arc::new(task)];
         out.push(Write::new(sql, values));
     }
     if !delayed.is_empty() {
         let sql = "DELETE FROM delayed d USING unnest($1::bigint[], $2::bigint[]) w(due, task)
-            WHERE d.due = w.due AND d.task = w.task";
+            WHERE d.due = ANY (ARRAY[w.due]) AND d.task = ANY (ARRAY[w.task])";
         out.push(Write::new(sql, vec![Arc::new(due), Arc::new(delayed)]));
     }
     let mut delete = |sql, tasks: Vec<i64>| {
@@ -589,7 +589,7 @@ pub const WAKE: &str = "WITH moved AS (
         DELETE FROM parked p USING (
             SELECT x.limit_key, x.line, x.tier, x.stamp, x.task
             FROM unnest($1::int[], $2::bigint[]) w(key, n)
-            JOIN key_lines k ON k.limit_key = w.key
+            JOIN key_lines k ON k.limit_key = ANY (ARRAY[w.key])
             CROSS JOIN (VALUES (0::smallint), (1::smallint), (2::smallint), (3::smallint)) t(tier)
             CROSS JOIN LATERAL (
                 SELECT q.limit_key, q.line, q.tier, q.stamp, q.task FROM parked q
@@ -597,7 +597,8 @@ pub const WAKE: &str = "WITH moved AS (
                 ORDER BY q.stamp, q.task LIMIT w.n FOR UPDATE SKIP LOCKED
             ) x
         ) d
-        WHERE p.limit_key = d.limit_key AND p.line = d.line AND p.tier = d.tier AND p.stamp = d.stamp AND p.task = d.task
+        WHERE p.limit_key = ANY (ARRAY[d.limit_key]) AND p.line = ANY (ARRAY[d.line]) AND p.tier = ANY (ARRAY[d.tier])
+            AND p.stamp = ANY (ARRAY[d.stamp]) AND p.task = ANY (ARRAY[d.task])
         RETURNING p.line, p.tier, p.stamp, p.task, p.lane, p.since, p.attempt, p.failures, p.crashes, p.checkpoint
     )
     INSERT INTO ready (line, tier, stamp, task, lane, since, attempt, failures, crashes, checkpoint) SELECT * FROM moved";
@@ -610,7 +611,7 @@ fn slots(work: &Work, out: &mut Vec<Write>) {
         // One by one in order of their numbers, as everybody does.
         let lock = "SELECT id FROM limit_keys WHERE id = ANY($1) ORDER BY id FOR UPDATE";
         out.push(Write::new(lock, vec![Arc::new(keys.clone())]));
-        let sql = "UPDATE limit_keys k SET running = k.running - w.n FROM unnest($1::int[], $2::int[]) w(id, n) WHERE k.id = w.id";
+        let sql = "UPDATE limit_keys k SET running = k.running - w.n FROM unnest($1::int[], $2::int[]) w(id, n) WHERE k.id = ANY (ARRAY[w.id])";
         out.push(Write::new(sql, vec![Arc::new(keys), Arc::new(by)]));
     }
     let mut wake = staged.unused.clone();

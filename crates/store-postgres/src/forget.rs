@@ -48,7 +48,7 @@ const DELETE_TASKS: &str = "DELETE FROM tasks t USING unnest($1::bigint[]) w(seq
 
 /// Of the jobs that had a key before, those that go; then the newest that is left has the key of a job that goes.
 const DELETE_FORMER: &str = "DELETE FROM former_keys f USING unnest($1::uuid[], $2::bigint[]) w(digest, job)
-    WHERE f.digest = w.digest AND f.job = w.job";
+    WHERE f.digest = ANY (ARRAY[w.digest]) AND f.job = ANY (ARRAY[w.job])";
 const HAND_BACK: &str = "
     WITH next AS (
         SELECT digest, max(job) AS job FROM former_keys WHERE digest = ANY($1) GROUP BY digest

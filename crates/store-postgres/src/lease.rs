@@ -99,10 +99,11 @@ struct Candidate {
 }
 
 /// Who waits for a moment, the soonest first.
-const DUE: &str = "SELECT d.due, d.task, coalesce(l.line, l.id) FROM delayed d JOIN lanes l ON l.id = d.lane
+const DUE: &str =
+    "SELECT d.due, d.task, coalesce(l.line, l.id) FROM delayed d JOIN lanes l ON l.id = ANY (ARRAY[d.lane])
     ORDER BY d.due, d.task LIMIT $1";
 /// Keys whose rate lets the next start.
-const RATES: &str = "SELECT id FROM limit_keys WHERE wake_at <= $1 ORDER BY id";
+const RATES: &str = "SELECT id FROM limit_keys WHERE wake_at <= $1";
 /// The first task of each line and tier, from a stamp on.
 const FIRSTS: &str = "SELECT w.line, w.tier, r.stamp, r.task, r.since
     FROM unnest($1::int[], $2::smallint[], $3::bigint[]) w(line, tier, start)
@@ -137,9 +138,9 @@ const OF_PAGE: &str =
     "SELECT r.task, r.lane, r.stamp, r.since, r.attempt, r.failures, r.crashes, r.checkpoint,
         j.created, j.tenant, j.key, j.spec, j.flow, h.started, t.payload,
         CASE WHEN t.payload IS NULL THEN j.payload END, r.place
-    FROM page r JOIN jobs j ON j.seq = r.task >> 20
-        LEFT JOIN runs h ON h.seq = CASE WHEN j.flow IS NOT NULL THEN j.seq END
-        LEFT JOIN tasks t ON t.task = CASE WHEN j.flow IS NOT NULL THEN r.task END";
+    FROM page r JOIN jobs j ON j.seq = ANY (ARRAY[r.task >> 20])
+        LEFT JOIN runs h ON h.seq = ANY (ARRAY[CASE WHEN j.flow IS NOT NULL THEN j.seq END])
+        LEFT JOIN tasks t ON t.task = ANY (ARRAY[CASE WHEN j.flow IS NOT NULL THEN r.task END])";
 
 impl Leasing<'_> {
     /// Fills the ask. The writes that go with it are left in [`Work`] and in what is returned beside the grant.
@@ -616,7 +617,7 @@ impl Leasing<'_> {
         if !ids.is_empty() {
             let sql = "UPDATE limit_keys k SET running = w.running, tat = w.tat,
                     wake_at = CASE WHEN EXISTS (SELECT FROM parked p WHERE p.limit_key = k.id) THEN w.wake END
-                FROM unnest($1::int[], $2::int[], $3::bigint[], $4::bigint[]) w(id, running, tat, wake) WHERE k.id = w.id";
+                FROM unnest($1::int[], $2::int[], $3::bigint[], $4::bigint[]) w(id, running, tat, wake) WHERE k.id = ANY (ARRAY[w.id])";
             writes
                 .push(Write::new(sql, vec![Arc::new(ids), Arc::new(running), Arc::new(tat), Arc::new(wake)]));
         }
@@ -627,7 +628,7 @@ impl Leasing<'_> {
             let next: Vec<i64> = rows.values().copied().collect();
             let make = "INSERT INTO fair (line, tier, tenant, next)
                 SELECT w.line, w.tier, 0, w.next FROM unnest($1::int[], $2::smallint[], $3::bigint[]) w(line, tier, next)
-                WHERE NOT EXISTS (SELECT FROM fair f WHERE f.line = w.line AND f.tier = w.tier AND f.tenant = 0)
+                WHERE NOT EXISTS (SELECT FROM fair f WHERE f.line = ANY (ARRAY[w.line]) AND f.tier = ANY (ARRAY[w.tier]) AND f.tenant = 0)
                 ON CONFLICT DO NOTHING";
             writes.push(Write::new(
                 make,
@@ -636,9 +637,9 @@ impl Leasing<'_> {
             // Who finds the row in other hands leaves it: the other lease moves the front as well.
             let push = "UPDATE fair f SET next = w.next
                 FROM (SELECT x.line, x.tier, w.next FROM unnest($1::int[], $2::smallint[], $3::bigint[]) w(line, tier, next)
-                    JOIN fair x ON x.line = w.line AND x.tier = w.tier AND x.tenant = 0 AND x.next < w.next
+                    JOIN fair x ON x.line = ANY (ARRAY[w.line]) AND x.tier = ANY (ARRAY[w.tier]) AND x.tenant = 0 AND x.next < w.next
                     FOR UPDATE OF x SKIP LOCKED) w
-                WHERE f.line = w.line AND f.tier = w.tier AND f.tenant = 0";
+                WHERE f.line = ANY (ARRAY[w.line]) AND f.tier = ANY (ARRAY[w.tier]) AND f.tenant = 0";
             writes.push(Write::new(push, vec![Arc::new(lines), Arc::new(tiers), Arc::new(next)]));
         }
         writes

@@ -143,7 +143,7 @@ impl Keys {
     pub fn write(&self) -> Write {
         let (ids, running, tat, wake) = self.changed();
         let sql = "UPDATE limit_keys k SET running = w.running, tat = w.tat, wake_at = w.wake
-            FROM unnest($1::int[], $2::int[], $3::bigint[], $4::bigint[]) w(id, running, tat, wake) WHERE k.id = w.id";
+            FROM unnest($1::int[], $2::int[], $3::bigint[], $4::bigint[]) w(id, running, tat, wake) WHERE k.id = ANY (ARRAY[w.id])";
         Write::new(sql, vec![Arc::new(ids), Arc::new(running), Arc::new(tat), Arc::new(wake)])
     }
 

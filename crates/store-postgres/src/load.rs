@@ -175,11 +175,11 @@ async fn load_heads(
 }
 
 const HEADS: &str = "SELECT r.seq, r.body, r.output, j.created, j.flow, j.tier, j.tenant, j.entry, j.payload
-    FROM runs r JOIN jobs j ON j.seq = r.seq WHERE r.seq = ANY($1) ORDER BY r.seq FOR UPDATE OF r";
+    FROM runs r JOIN jobs j ON j.seq = ANY (ARRAY[r.seq]) WHERE r.seq = ANY($1) ORDER BY r.seq FOR UPDATE OF r";
 /// The same, but for heads that others hold.
 pub const FREE_HEADS: &str =
     "SELECT r.seq, r.body, r.output, j.created, j.flow, j.tier, j.tenant, j.entry, j.payload
-    FROM runs r JOIN jobs j ON j.seq = r.seq WHERE r.seq = ANY($1) ORDER BY r.seq FOR UPDATE OF r SKIP LOCKED";
+    FROM runs r JOIN jobs j ON j.seq = ANY (ARRAY[r.seq]) WHERE r.seq = ANY($1) ORDER BY r.seq FOR UPDATE OF r SKIP LOCKED";
 
 /// Keeps heads that were read.
 pub async fn keep_heads(
@@ -226,7 +226,7 @@ async fn load_tasks(tx: &mut Tx, work: &mut Work, needs: &Needs) -> Result<(), A
     }
     for seq in &needs.live {
         let sql = "SELECT t.task, t.lane, t.tier, t.payload FROM tasks t
-            WHERE t.task >= $1 AND t.task < $2 AND NOT EXISTS (SELECT FROM ended e WHERE e.task = t.task)";
+            WHERE t.task >= $1 AND t.task < $2 AND (SELECT e.task FROM ended e WHERE e.task = t.task) IS NULL";
         for row in tx.query(sql, &[&pack(*seq, 0), &pack(*seq + 1, 0)]).await? {
             let task: i64 = row.get(0);
             work.base.rows.insert(task, Some(task_row(&row)));
@@ -262,22 +262,22 @@ const LEASES: &str =
     FROM leases WHERE task = ANY($1) ORDER BY task FOR UPDATE";
 /// Takes the leases of attempts away, one by one in order of the tasks. The columns are those of [`LEASES`].
 const TAKE: &str =
-    "DELETE FROM leases l USING unnest($1::bigint[], $2::int[]) w(task, attempt) WHERE l.task = w.task AND l.attempt = w.attempt
+    "DELETE FROM leases l USING unnest($1::bigint[], $2::int[]) w(task, attempt) WHERE l.task = ANY (ARRAY[w.task]) AND l.attempt = ANY (ARRAY[w.attempt])
     RETURNING l.task, l.lane, l.tier, l.attempt, l.failures, l.crashes, l.checkpoint, l.spec, l.stamp, l.since, l.started,
         l.expires, l.times_out, l.worker, l.headed";
 const AWAITED: &str = "SELECT DISTINCT job FROM waits WHERE job = ANY($1)";
 const ENDED: &str =
     "SELECT e.task, e.lane, e.tier, e.attempt, e.failures, e.crashes, e.state, e.at, e.output, d.reason
-    FROM ended e LEFT JOIN dead d ON d.task = e.task WHERE e.task = ANY($1)";
+    FROM ended e LEFT JOIN dead d ON d.task = ANY (ARRAY[e.task]) WHERE e.task = ANY($1)";
 const READY: &str =
     "SELECT r.task, r.lane, r.tier, r.attempt, r.failures, r.crashes, r.checkpoint, r.stamp, r.since,
         t.task IS NOT NULL AS headed
     FROM unnest($1::bigint[]) w(task)
-    LEFT JOIN tasks t ON t.task = w.task
-    LEFT JOIN jobs j ON j.seq = w.task >> 20
-    JOIN lanes l ON l.id = coalesce(t.lane, j.lane)
-    JOIN ready r ON r.line = coalesce(l.line, l.id) AND r.tier = coalesce(t.tier, j.tier)
-        AND r.stamp = CASE WHEN t.task IS NULL THEN j.entry ELSE t.entry END AND r.task = w.task
+    LEFT JOIN tasks t ON t.task = ANY (ARRAY[w.task])
+    LEFT JOIN jobs j ON j.seq = ANY (ARRAY[w.task >> 20])
+    JOIN lanes l ON l.id = ANY (ARRAY[coalesce(t.lane, j.lane)])
+    JOIN ready r ON r.line = ANY (ARRAY[coalesce(l.line, l.id)]) AND r.tier = ANY (ARRAY[coalesce(t.tier, j.tier)])
+        AND r.stamp = ANY (ARRAY[CASE WHEN t.task IS NULL THEN j.entry ELSE t.entry END]) AND r.task = ANY (ARRAY[w.task])
     ORDER BY r.task FOR UPDATE OF r";
 /// Not EXISTS: that may be planned as a hash of all tasks.
 const PARKED: &str =
@@ -293,16 +293,16 @@ const HELD: &str = "SELECT task, lane, tier, attempt, failures, crashes, checkpo
 
 /// Which tasks stand somewhere, seen at one moment.
 const SOMEWHERE: &str = "SELECT w.task FROM unnest($1::bigint[]) w(task)
-    WHERE EXISTS (SELECT FROM leases x WHERE x.task = w.task)
-        OR EXISTS (SELECT FROM ended x WHERE x.task = w.task)
-        OR EXISTS (SELECT FROM parked x WHERE x.task = w.task)
-        OR EXISTS (SELECT FROM delayed x WHERE x.task = w.task)
-        OR EXISTS (SELECT FROM held x WHERE x.task = w.task)
-        OR EXISTS (SELECT FROM jobs j LEFT JOIN tasks t ON t.task = w.task
-            JOIN lanes l ON l.id = coalesce(t.lane, j.lane)
-            JOIN ready r ON r.line = coalesce(l.line, l.id) AND r.tier = coalesce(t.tier, j.tier)
-                AND r.stamp = CASE WHEN t.task IS NULL THEN j.entry ELSE t.entry END AND r.task = w.task
-            WHERE j.seq = w.task >> 20)";
+    WHERE EXISTS (SELECT FROM leases x WHERE x.task = ANY (ARRAY[w.task]))
+        OR EXISTS (SELECT FROM ended x WHERE x.task = ANY (ARRAY[w.task]))
+        OR EXISTS (SELECT FROM parked x WHERE x.task = ANY (ARRAY[w.task]))
+        OR EXISTS (SELECT FROM delayed x WHERE x.task = ANY (ARRAY[w.task]))
+        OR EXISTS (SELECT FROM held x WHERE x.task = ANY (ARRAY[w.task]))
+        OR EXISTS (SELECT FROM jobs j LEFT JOIN tasks t ON t.task = ANY (ARRAY[w.task])
+            JOIN lanes l ON l.id = ANY (ARRAY[coalesce(t.lane, j.lane)])
+            JOIN ready r ON r.line = ANY (ARRAY[coalesce(l.line, l.id)]) AND r.tier = ANY (ARRAY[coalesce(t.tier, j.tier)])
+                AND r.stamp = ANY (ARRAY[CASE WHEN t.task IS NULL THEN j.entry ELSE t.entry END]) AND r.task = ANY (ARRAY[w.task])
+            WHERE j.seq = ANY (ARRAY[w.task >> 20]))";
 /// So often tasks are looked for that move on while they are.
 const SEARCHES: usize = 20;
 
@@ -408,9 +408,12 @@ async fn load_rest(tx: &mut Tx, work: &mut Work, needs: &Needs) -> Result<(), Ab
     if !needs.waiters.is_empty() {
         let wanted = list(&needs.waiters);
         work.base.waiters.extend(wanted.iter().map(|seq| (*seq, vec![])));
-        let sql = "SELECT job, waiter FROM waits WHERE job = ANY($1) ORDER BY waiter";
+        let sql = "SELECT job, waiter FROM waits WHERE job = ANY($1)";
         for row in tx.query(sql, &[&wanted]).await? {
             work.base.waiters.entry(row.get(0)).or_default().push(row.get(1));
+        }
+        for seq in &wanted {
+            work.base.waiters.entry(*seq).or_default().sort_unstable();
         }
     }
     if !needs.awaited.is_empty() {

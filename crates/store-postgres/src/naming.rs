@@ -77,8 +77,8 @@ impl Naming {
             ON CONFLICT DO NOTHING";
         const RESERVE: &str = "UPDATE fair f SET next = greatest(f.next, coalesce(x.next, 0)) + w.n
             FROM unnest($1::int[], $2::smallint[], $3::int[], $4::bigint[]) w(line, tier, tenant, n)
-                LEFT JOIN fair x ON x.line = w.line AND x.tier = w.tier AND x.tenant = 0
-            WHERE f.line = w.line AND f.tier = w.tier AND f.tenant = w.tenant
+                LEFT JOIN fair x ON x.line = ANY (ARRAY[w.line]) AND x.tier = ANY (ARRAY[w.tier]) AND x.tenant = 0
+            WHERE f.line = ANY (ARRAY[w.line]) AND f.tier = ANY (ARRAY[w.tier]) AND f.tenant = ANY (ARRAY[w.tenant])
             RETURNING f.line, f.tier, f.tenant, f.next - w.n, f.next - 1";
         let mut reserved = vec![];
         let mut wanted: Vec<(FairKey, i64)> = places.iter().map(|(key, n)| (*key, *n)).collect();
@@ -185,7 +185,7 @@ async fn insert_lanes(client: &deadpool_postgres::Client, lanes: &[LaneName]) ->
     let make = "INSERT INTO lanes (digest, line, queue, handler, limits)
         SELECT DISTINCT ON (w.d) w.d, b.id, w.q, w.h, w.l
         FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[]) w(d, b, q, h, l)
-        LEFT JOIN lanes b ON b.digest = w.b
+        LEFT JOIN lanes b ON b.digest = ANY (ARRAY[w.b])
         ON CONFLICT DO NOTHING";
     client
         .execute(&client.prepare_cached(make).await?, &[&digests, &bare, &queues, &handlers, &limits])

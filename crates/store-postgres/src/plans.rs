@@ -31,6 +31,7 @@ const LEAVE: &[(&str, &str, &str)] = &[
     ("split_part(key, ':', 1) = ANY($2)", "limit_keys", "an operator changes a rule"),
     ("WHERE line IS NULL AND queue = ANY($1)", "lanes", "once for each set of queues that a process serves"),
     ("SELECT key, rule FROM rules", "rules", "the rules that somebody wrote"),
+    ("WITH RECURSIVE behind(key)", "parked", "the first row, and from each key to the next"),
 ];
 
 /// Statements that must go by one index, by words of them.
@@ -39,12 +40,12 @@ const BY: &[(&str, &str)] = &[
     ("DELETE FROM leases l USING unnest", "leases_pkey"),
     ("FROM leases WHERE task = ANY($1) ORDER BY task FOR UPDATE", "leases_pkey"),
     ("ORDER BY d.due, d.task LIMIT $1", "delayed_pkey"),
-    ("FROM runs r JOIN jobs j ON j.seq = r.seq WHERE r.seq = ANY($1)", "runs_pkey"),
+    ("FROM runs r JOIN jobs j ON j.seq = ANY (ARRAY[r.seq]) WHERE r.seq = ANY($1)", "runs_pkey"),
     ("SELECT digest, job FROM keys WHERE digest = ANY($1)", "keys_pkey"),
     ("UPDATE limit_keys k SET running = k.running - w.n", "limit_keys_pkey"),
     ("DELETE FROM parked p USING (", "parked_pkey"),
     ("WHERE k.wake_at IS NOT NULL", "limit_keys_wake"),
-    ("FROM ended e LEFT JOIN dead d ON d.task = e.task WHERE e.task = ANY($1)", "ended_pkey"),
+    ("FROM ended e LEFT JOIN dead d ON d.task = ANY (ARRAY[e.task]) WHERE e.task = ANY($1)", "ended_pkey"),
     ("SELECT id, at FROM journal", "journal_pkey"),
 ];
 
@@ -221,6 +222,11 @@ async fn every_statement_goes_by_its_index() {
         (
             "no rows, statistics of many",
             "DELETE FROM ready; DELETE FROM parked; DELETE FROM delayed; DELETE FROM leases",
+        ),
+        // A plan that is made now stays, however many rows come: a session keeps it.
+        (
+            "nothing at all",
+            "TRUNCATE ready, parked, delayed, leases, held, alive, bad, runs, tasks, dead, waits, limit_keys, key_lines, fair, keys, attempts, ended, jobs; ANALYZE",
         ),
     ] {
         client.batch_execute(change).await.unwrap();

@@ -16,8 +16,13 @@ const MOST: u32 = 1000;
 /// Wakes them; answers whether there were any.
 pub async fn wake(tx: &mut Tx, now: Timestamp) -> Result<bool, Abort> {
     // Where a moment is set, a lease wakes them when it has come.
-    let waited_for = "SELECT k.id, k.key, k.running FROM limit_keys k
-        WHERE k.wake_at IS NULL AND EXISTS (SELECT FROM parked p WHERE p.limit_key = k.id)";
+    let waited_for = "WITH RECURSIVE behind(key) AS (
+            (SELECT limit_key FROM parked ORDER BY limit_key LIMIT 1)
+            UNION ALL
+            SELECT (SELECT p.limit_key FROM parked p WHERE p.limit_key > b.key ORDER BY p.limit_key LIMIT 1)
+            FROM behind b WHERE b.key IS NOT NULL
+        )
+        SELECT k.id, k.key, k.running FROM behind b JOIN limit_keys k ON k.id = ANY (ARRAY[b.key]) WHERE k.wake_at IS NULL";
     let rows = tx.query(waited_for, &[]).await?;
     if rows.is_empty() {
         return Ok(false);

@@ -297,9 +297,9 @@ impl Verbs {
             .unzip();
         let sql = "WITH mine AS (
                 SELECT l.task FROM unnest($1::bigint[], $2::int[]) w(task, attempt)
-                JOIN leases l ON l.task = w.task AND l.attempt = w.attempt ORDER BY l.task FOR UPDATE OF l
+                JOIN leases l ON l.task = ANY (ARRAY[w.task]) AND l.attempt = ANY (ARRAY[w.attempt]) ORDER BY w.task FOR UPDATE OF l
             )
-            UPDATE leases l SET expires = $3 FROM mine WHERE l.task = mine.task RETURNING l.task, l.attempt";
+            UPDATE leases l SET expires = $3 FROM mine WHERE l.task = ANY (ARRAY[mine.task]) RETURNING l.task, l.attempt";
         let mut tries = 0;
         loop {
             let (mut tx, _) = self.begin().await?;

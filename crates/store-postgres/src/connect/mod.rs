@@ -161,7 +161,9 @@ fn shared_settings(target: &Target, options: &Options) -> Vec<(&'static str, Str
 }
 
 /// What writers need besides: their tables change size by the second, so statistics mislead the planner. Every hot
-/// statement is meant to walk an index, once per row of its arrays, and is planned once.
+/// statement is meant to walk an index, once per row of its arrays, and is planned once. A plan that is made while a table
+/// is empty has to be right when it is full; therefore statements compare with `= ANY (ARRAY[x])` where they join, which
+/// can only be looked up, and never merged with all of an index.
 fn writer_settings(target: &Target, options: &Options) -> Vec<(&'static str, String)> {
     let mut settings = shared_settings(target, options);
     settings.push(("plan_cache_mode", "force_generic_plan".to_owned()));

@@ -1,7 +1,7 @@
 //! Moving in: takes the rows of another store, all of them in one transaction.
 //!
 //! Nobody else works on the database meanwhile: the copy holds the lock of the leader and those of all tables. What the
-//! rows become here is told in [`fit`]; this module owns the transaction.
+//! rows become here is told in `fit`; this module owns the transaction.
 
 mod datum;
 mod fit;
