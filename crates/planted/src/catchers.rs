@@ -87,7 +87,7 @@ const EXAMPLES: Test = test("orchestrator-store-sqlite", Target::Tests("conforma
 
 /// The embedded store beside the model.
 const RANDOM: Test = Test {
-    env: &[("RANDOM_SEQUENCES", "40")],
+    env: &[("RANDOM_SEQUENCES", "150")],
     ..test("orchestrator-store-sqlite", Target::Tests("conformance"), "random_sequences")
 };
 
