@@ -7,8 +7,8 @@
 use crate::flush::TALLY;
 use crate::read::JOURNAL_NUMBERING;
 use crate::tx::{Abort, Tx, Value, Write};
-use crate::verbs::{Verbs, again};
-use crate::work::key_digest;
+use crate::verbs::{Verbs, until_through};
+use crate::work::{Work, key_digest};
 use orchestrator_core::Timestamp;
 use orchestrator_core::flow::Run;
 use orchestrator_store::packed::{Ids, pack, seq_of};
@@ -68,21 +68,7 @@ const OLD_JOURNAL: &str = "
 impl Verbs {
     /// Removes jobs that have ended.
     pub async fn forget(&self, jobs: &[Forget]) -> Result<Vec<Forgot>, Abort> {
-        let mut tries = 0;
-        loop {
-            let (mut tx, _) = self.begin().await?;
-            let done = match forget(&mut tx, self.ids, jobs).await {
-                Ok((answers, writes)) => tx.commit(writes).await.map(|()| answers),
-                Err(abort) => {
-                    tx.roll_back().await;
-                    Err(abort)
-                }
-            };
-            match done {
-                Ok(answers) => return Ok(answers),
-                Err(abort) => again(abort, &mut tries).await?,
-            }
-        }
+        Ok(until_through!(self, |tx, work| forget(tx, self.ids, jobs).await?).0)
     }
 
     /// Removes old entries of the journal.

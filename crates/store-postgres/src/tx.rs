@@ -91,33 +91,41 @@ impl Tx {
         Ok(try_join(client.batch_execute("BEGIN"), client.query(&statement, values)).await?.1)
     }
 
+    /// The statements, prepared once per connection.
+    async fn prepared(&self, all: impl Iterator<Item = &str>) -> Result<Vec<Statement>, Error> {
+        let mut statements = vec![];
+        for sql in all {
+            statements.push(self.client().prepare_cached(sql).await?);
+        }
+        Ok(statements)
+    }
+
+    /// Begins the transaction, if that is still to be done.
+    async fn begun(&self, opened: bool) -> Result<(), Error> {
+        if opened { Ok(()) } else { self.client().batch_execute("BEGIN").await }
+    }
+
     /// Runs several queries in one go, one after the other.
     pub async fn query_all(&mut self, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Abort> {
         let opened = std::mem::replace(&mut self.open, true);
-        let client = self.client();
-        let mut statements: Vec<Statement> = Vec::with_capacity(queries.len());
-        for (sql, _) in queries {
-            statements.push(client.prepare_cached(sql).await?);
-        }
-        let begin = async { if opened { Ok(()) } else { client.batch_execute("BEGIN").await } };
+        let statements = self.prepared(queries.iter().map(|query| query.0)).await?;
         let pairs = queries.iter().zip(&statements);
-        let all = try_join_all(pairs.map(|((_, values), statement)| client.query(statement, values)));
-        Ok(try_join(begin, all).await?.1)
+        let all = try_join_all(pairs.map(|((_, values), statement)| self.client().query(statement, values)));
+        Ok(try_join(self.begun(opened), all).await?.1)
     }
 
     /// Runs several queries and commits, in one go.
     pub async fn query_all_and_commit(mut self, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Abort> {
-        let opened = std::mem::replace(&mut self.open, true);
-        let client = self.client();
-        let mut statements: Vec<Statement> = Vec::with_capacity(queries.len());
-        for (sql, _) in queries {
-            statements.push(client.prepare_cached(sql).await?);
-        }
-        let begin = async { if opened { Ok(()) } else { client.batch_execute("BEGIN").await } };
-        let pairs = queries.iter().zip(&statements);
-        let all = try_join_all(pairs.map(|((_, values), statement)| client.query(statement, values)));
-        let commit = client.batch_execute("COMMIT");
-        let (_, rows, _) = try_join3(begin, all, commit).await.map_err(at_commit)?;
+        // Sent as they are polled: the commit after the queries.
+        let rows = {
+            let opened = std::mem::replace(&mut self.open, true);
+            let statements = self.prepared(queries.iter().map(|query| query.0)).await?;
+            let pairs = queries.iter().zip(&statements);
+            let all =
+                try_join_all(pairs.map(|((_, values), statement)| self.client().query(statement, values)));
+            let commit = self.client().batch_execute("COMMIT");
+            try_join3(self.begun(opened), all, commit).await.map_err(at_commit)?.1
+        };
         self.open = false;
         Ok(rows)
     }
@@ -145,11 +153,8 @@ impl Tx {
     pub async fn commit(mut self, writes: Vec<Write>) -> Result<(), Abort> {
         let opened = std::mem::replace(&mut self.open, true);
         let client = self.client();
-        let mut statements: Vec<Statement> = Vec::with_capacity(writes.len());
-        for write in &writes {
-            statements.push(client.prepare_cached(write.sql).await?);
-        }
-        let begin = async { if opened { Ok(()) } else { client.batch_execute("BEGIN").await } };
+        let statements = self.prepared(writes.iter().map(|write| write.sql)).await?;
+        let begin = self.begun(opened);
         let run = |(write, statement): (&Write, Statement)| {
             let values: Vec<Value> = write.values.clone();
             let expected = write.rows;

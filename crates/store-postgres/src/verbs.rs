@@ -20,7 +20,7 @@ use orchestrator_store::{
     Beat, Clock, Command, Controlled, FlowChange, FlowChanged, Held, LeaseAsk, LeaseGrant, Leased,
     LimitChange, RuleOrigin, Settled, Settlement, Submitted, SweepAsk, Swept,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +42,35 @@ const GIVE_BACK_AFTER: [Duration; 6] = [
 const WORTH_A_HALF: u32 = 128;
 /// A computation that asks for more this often does not know what it wants.
 const ROUNDS: usize = 1000;
+
+/// Runs one transaction until it comes through: the attempt reads and computes, and gives an answer with what is to be
+/// written. Gives the answer, and the work. (A function could not take the attempt: the compiler does not see that the
+/// future of a closure over references may be sent.)
+macro_rules! until_through {
+    ($verbs:expr, |$tx:ident, $work:ident| $attempt:expr) => {{
+        let mut tries = 0;
+        loop {
+            let (mut tx, mut work) = $verbs.begin().await?;
+            let done = async {
+                let ($tx, $work): (&mut Tx, &mut Work) = (&mut tx, &mut work);
+                let _ = &$work;
+                Ok::<_, Abort>($attempt)
+            };
+            let done: Result<_, Abort> = match done.await {
+                Ok((answer, writes)) => tx.commit(writes).await.map(|()| answer),
+                Err(abort) => {
+                    tx.roll_back().await;
+                    Err(abort)
+                }
+            };
+            match done {
+                Ok(answer) => break (answer, work),
+                Err(abort) => $crate::verbs::again(abort, &mut tries).await?,
+            }
+        }
+    }};
+}
+pub(crate) use until_through;
 
 /// What every verb needs.
 pub struct Verbs {
@@ -84,32 +113,20 @@ impl Verbs {
         Err(Abort::Invalid("a request asks for more and more".to_owned()))
     }
 
-    /// Runs one transaction until it comes through.
+    /// Computes requests and writes what comes of them.
     async fn transact<Q: Sync, A: Send>(
         &self,
         requests: &[Q],
         prefetch: impl Fn(&mut Work, &[Q]),
         one: impl Fn(&mut Work, &Q) -> Step<A> + Sync,
     ) -> Result<Vec<A>, Abort> {
-        let mut tries = 0;
-        loop {
-            let (mut tx, mut work) = self.begin().await?;
-            prefetch(&mut work, requests);
-            let done = match self.compute(&mut tx, &mut work, requests, &one).await {
-                Ok(answers) => tx.commit(flush::writes(&work)).await.map(|()| answers),
-                Err(abort) => {
-                    tx.roll_back().await;
-                    Err(abort)
-                }
-            };
-            match done {
-                Ok(answers) => {
-                    self.committed(&work);
-                    return Ok(answers);
-                }
-                Err(abort) => again(abort, &mut tries).await?,
-            }
-        }
+        let (answers, work) = until_through!(self, |tx, work| {
+            prefetch(work, requests);
+            let answers = self.compute(tx, work, requests, &one).await?;
+            (answers, flush::writes(work))
+        });
+        self.committed(&work);
+        Ok(answers)
     }
 
     /// Tells who waits for work, and remembers the flows that are written down now.
@@ -117,8 +134,8 @@ impl Verbs {
         if !work.base.flow_ids.is_empty() {
             self.names.learn(|known| known.flow_ids.extend(work.base.flow_ids.clone()));
         }
-        if !work.staged.freed.is_empty() || !work.staged.unused.is_empty() {
-            // Whoever was let in by that stands anywhere.
+        // Whoever was let in by a place that came free stands anywhere.
+        if work.staged.anywhere || !work.staged.freed.is_empty() || !work.staged.unused.is_empty() {
             self.marks.forget();
         }
         self.marks.lower(work.staged.tasks.values().flatten().filter_map(|placed| match placed.at {
@@ -300,51 +317,27 @@ impl Verbs {
                 JOIN leases l ON l.task = ANY (ARRAY[w.task]) AND l.attempt = ANY (ARRAY[w.attempt]) ORDER BY w.task FOR UPDATE OF l
             )
             UPDATE leases l SET expires = $3 FROM mine WHERE l.task = ANY (ARRAY[mine.task]) RETURNING l.task, l.attempt";
-        let mut tries = 0;
-        loop {
-            let (mut tx, _) = self.begin().await?;
-            let done = match tx.query(sql, &[&tasks, &attempts, &until.as_millis()]).await {
-                Ok(rows) => tx.commit(vec![]).await.map(|()| rows),
-                Err(abort) => Err(abort),
-            };
-            match done {
-                Ok(rows) => {
-                    let mine: Vec<(i64, i32)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-                    let holds = |task: Option<i64>, held: &Held| {
-                        task.is_some_and(|task| {
-                            mine.iter().any(|m| m.0 == task && i64::from(m.1) == i64::from(held.attempt))
-                        })
-                    };
-                    let beat = |(task, held): (&Option<i64>, &Held)| {
-                        if holds(*task, held) { Beat::Until(until) } else { Beat::Lost }
-                    };
-                    return Ok(packed.iter().zip(held).map(beat).collect());
-                }
-                Err(abort) => again(abort, &mut tries).await?,
-            }
-        }
+        let (rows, _) = until_through!(self, |tx, work| {
+            (tx.query(sql, &[&tasks, &attempts, &until.as_millis()]).await?, vec![])
+        });
+        let mine: FxHashSet<(i64, i32)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+        let holds = |task: Option<i64>, held: &Held| {
+            task.zip(i32::try_from(held.attempt).ok()).is_some_and(|lease| mine.contains(&lease))
+        };
+        let beat = |(task, held): (&Option<i64>, &Held)| {
+            if holds(*task, held) { Beat::Until(until) } else { Beat::Lost }
+        };
+        Ok(packed.iter().zip(held).map(beat).collect())
     }
 
     /// Ends what is overdue.
     pub async fn expired(&self, ask: &SweepAsk) -> Result<Swept, Abort> {
-        let mut tries = 0;
-        loop {
-            let (mut tx, mut work) = self.begin().await?;
-            let done = match self.sweep(&mut tx, &mut work, ask).await {
-                Ok(swept) => tx.commit(flush::writes(&work)).await.map(|()| swept),
-                Err(abort) => {
-                    tx.roll_back().await;
-                    Err(abort)
-                }
-            };
-            match done {
-                Ok(swept) => {
-                    self.committed(&work);
-                    return Ok(swept);
-                }
-                Err(abort) => again(abort, &mut tries).await?,
-            }
-        }
+        let (swept, work) = until_through!(self, |tx, work| {
+            let swept = self.sweep(tx, work, ask).await?;
+            (swept, flush::writes(work))
+        });
+        self.committed(&work);
+        Ok(swept)
     }
 
     async fn sweep(&self, tx: &mut Tx, work: &mut Work, ask: &SweepAsk) -> Result<Swept, Abort> {
@@ -388,54 +381,23 @@ impl Verbs {
             swept.ended = ended.into_iter().flatten().collect();
             work.staged.events.splice(0..0, events);
         }
-        let woken = unwoken::wake(tx, work.now).await?;
-        if woken {
-            self.marks.forget();
-        }
-        work.staged.wake |= wake | woken;
+        wake |= unwoken::wake(tx, work.now).await?;
+        work.staged.wake |= wake;
+        work.staged.anywhere |= wake;
         Ok(swept)
     }
 
     /// Changes the registry of flows.
     pub async fn change_flows(&self, changes: &[FlowChange]) -> Result<Vec<FlowChanged>, Abort> {
-        let mut tries = 0;
-        loop {
-            let (mut tx, work) = self.begin().await?;
-            let done = match change_flows(&mut tx, &work, changes).await {
-                Ok(answers) => tx.commit(vec![]).await.map(|()| answers),
-                Err(abort) => {
-                    tx.roll_back().await;
-                    Err(abort)
-                }
-            };
-            match done {
-                Ok(answers) => return Ok(answers),
-                Err(abort) => again(abort, &mut tries).await?,
-            }
-        }
+        Ok(until_through!(self, |tx, work| (change_flows(tx, work, changes).await?, vec![])).0)
     }
 
     /// Writes or strikes limit rules, and lets in who may start by the new ones.
     pub async fn set_limits(&self, changes: &[LimitChange]) -> Result<(), Abort> {
-        let mut tries = 0;
-        loop {
-            let (mut tx, work) = self.begin().await?;
-            let done = match set_limits(&mut tx, &work, changes).await {
-                Ok(writes) => tx.commit(writes).await,
-                Err(abort) => {
-                    tx.roll_back().await;
-                    Err(abort)
-                }
-            };
-            match done {
-                Ok(()) => {
-                    self.marks.forget();
-                    self.wake();
-                    return Ok(());
-                }
-                Err(abort) => again(abort, &mut tries).await?,
-            }
-        }
+        until_through!(self, |tx, work| ((), set_limits(tx, work, changes).await?));
+        self.marks.forget();
+        self.wake();
+        Ok(())
     }
 }
 

@@ -262,6 +262,8 @@ pub struct Staged {
     pub events: Vec<(i64, u32, u8, u32)>,
     /// Whether more may be ready.
     pub wake: bool,
+    /// Whether tasks may stand anywhere in line that were not there before.
+    pub anywhere: bool,
     /// How many of the numbers for new jobs were used.
     used: usize,
     /// Ended jobs whose waiters are to be told.

@@ -1,0 +1,268 @@
+//! Handing out tasks.
+//!
+//! A lease looks at the first task of each line and tier that is asked for, takes the best, and goes on until its slots
+//! are filled. Rows are taken with SKIP LOCKED, so that replicas that lease at the same time take different tasks and
+//! none waits. A task that is met while a limit of it is full is parked behind that limit.
+
+mod due;
+mod line;
+mod take;
+
+use crate::flush;
+use crate::limits::{Keys, Room};
+use crate::load;
+use crate::marks::{self, Marks, Start};
+use crate::names::Names;
+use crate::naming::Naming;
+use crate::place::{At, Placed};
+use crate::tx::{Abort, Tx, Write};
+use crate::work::Work;
+use line::{Candidate, Cursor, OF_PAGE, candidate};
+use orchestrator_core::order::effective_tier;
+use orchestrator_store::{Clock, LeaseAsk, LeaseGrant};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The most tasks that one lease parks: the rest is met by the next.
+const MAX_PARKED: usize = 5000;
+
+/// Which lines were served when, so that they take turns.
+#[derive(Debug, Default)]
+pub struct Served(Mutex<(u64, FxHashMap<i32, u64>)>);
+
+impl Served {
+    fn inner(&self) -> MutexGuard<'_, (u64, FxHashMap<i32, u64>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When a line was served last.
+    fn last(&self, line: i32) -> u64 {
+        self.inner().1.get(&line).copied().unwrap_or(0)
+    }
+
+    /// A line is served.
+    fn note(&self, line: i32) {
+        let mut inner = self.inner();
+        inner.0 += 1;
+        let turn = inner.0;
+        inner.1.insert(line, turn);
+    }
+}
+
+/// How far a lease got in lines and tiers.
+pub type Reached = Vec<((i32, u8), i64)>;
+
+/// One lease.
+pub struct Leasing<'a> {
+    pub tx: &'a mut Tx,
+    pub work: &'a mut Work,
+    pub names: &'a Names,
+    pub naming: &'a Naming,
+    pub served: &'a Served,
+    pub marks: &'a Marks,
+    pub clock: &'a dyn Clock,
+    pub keys: Keys,
+    pub parked: usize,
+    /// How far it got in each line and tier.
+    pub reached: Reached,
+    /// What it left where it is, because the job was in other hands.
+    pub skipped: Vec<((i32, u8), i64)>,
+    /// The highest stamp that was leased in each line and tier.
+    pub fronts: BTreeMap<(i32, u8), i64>,
+}
+
+impl Leasing<'_> {
+    /// Fills the ask. The writes that go with it are left in [`Work`] and in what is returned beside the grant.
+    pub async fn run(&mut self, ask: &LeaseAsk, mut start: Start) -> Result<(LeaseGrant, Vec<Write>), Abort> {
+        let lines = self.lines(ask).await?;
+        let (waiting, mut cursors) = self.open(&lines, &mut start).await?;
+        let mut grant = LeaseGrant::default();
+        loop {
+            self.fill(&mut cursors, ask, &mut grant).await?;
+            let full = grant.tasks.len() == ask.slots as usize || self.parked >= MAX_PARKED;
+            if full || start.is_front() || !self.marks.may_look(self.clock.now()) {
+                break;
+            }
+            // Too little from the marks on: perhaps there is something in front of them.
+            start = marks::front(self.clock.now());
+            cursors = self.cursors(&lines, &mut start).await?;
+        }
+        self.reached.extend(cursors.iter().filter_map(Cursor::reached));
+        for (lane, stamp) in &mut self.reached {
+            let skipped = self.skipped.iter().filter(|(skipped, _)| skipped == lane).map(|(_, stamp)| *stamp);
+            *stamp = skipped.min().map_or(*stamp, |skipped| skipped.min(*stamp));
+        }
+        if grant.tasks.len() < ask.slots as usize {
+            grant.next_at = self.next_at(&lines, waiting).await?;
+        }
+        let writes = self.writes(&grant);
+        Ok((grant, writes))
+    }
+
+    /// Takes the best tasks until the ask is filled or nothing is left.
+    async fn fill(
+        &mut self,
+        cursors: &mut [Cursor],
+        ask: &LeaseAsk,
+        grant: &mut LeaseGrant,
+    ) -> Result<(), Abort> {
+        while grant.tasks.len() < ask.slots as usize && self.parked < MAX_PARKED {
+            let left = ask.slots as usize - grant.tasks.len();
+            let Some(best) = self.best(cursors) else { break };
+            let cursor = &mut cursors[best];
+            if !cursor.opened || cursor.page.is_empty() {
+                self.read_page(cursor, left).await?;
+                continue;
+            }
+            let Some((place, candidate)) = cursor.page.pop_first() else { continue };
+            self.lock_keys(cursor, &candidate).await?;
+            let lane = self.lane(candidate.lane)?;
+            match self.keys.room(&lane, self.work.now) {
+                Room::Yes => {
+                    let Some(leased) = self.take(cursor.tier, candidate, ask).await? else {
+                        self.skipped.push(((cursor.line, cursor.tier), place.0));
+                        continue;
+                    };
+                    self.served.note(cursor.line);
+                    grant.tasks.push(leased);
+                }
+                Room::No(key, at) => {
+                    if let Some(at) = at {
+                        self.keys.wake_at(key, at);
+                    }
+                    self.park(cursor.tier, key, candidate);
+                    self.offer_others(cursor, &lane.keys, key, place).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn lane(&self, id: i32) -> Result<Arc<crate::names::Lane>, Abort> {
+        self.work.known.lanes.get(&id).cloned().ok_or_else(|| load::unreadable("a lane"))
+    }
+
+    /// The lines that are asked for, as far as there are such.
+    async fn lines(&mut self, ask: &LeaseAsk) -> Result<Vec<i32>, Abort> {
+        let name = |queue: &Arc<str>, handler: &Arc<str>| {
+            (queue.clone(), handler.clone(), orchestrator_core::Limits::none())
+        };
+        let all = || {
+            ask.queues.iter().flat_map(|queue| ask.handlers.iter().map(move |handler| name(queue, handler)))
+        };
+        if all().any(|name| !self.work.known.lane_ids.contains_key(&name)) {
+            self.naming.find_lines(self.names, &ask.queues, &ask.handlers).await?;
+            self.work.known = self.names.known();
+        }
+        let ids: BTreeSet<i32> =
+            all().filter_map(|name| self.work.known.lane_ids.get(&name).copied()).collect();
+        Ok(ids.into_iter().collect())
+    }
+
+    /// The cursor whose first task goes next: by tier, risen by waiting; then lines in turn; then the longest wait.
+    fn best(&self, cursors: &[Cursor]) -> Option<usize> {
+        let rank = |cursor: &Cursor| {
+            let since = cursor.since().or_else(|| (cursor.opened && cursor.more).then_some(self.work.now))?;
+            let turn = self.served.last(cursor.line);
+            Some((effective_tier(cursor.tier, self.work.now.since(since)), turn, since))
+        };
+        let ranked = cursors.iter().enumerate().filter_map(|(n, cursor)| rank(cursor).map(|rank| (rank, n)));
+        ranked.min().map(|(_, n)| n)
+    }
+
+    /// Locks the limit keys of a candidate, and of those that come after it, so that it is done once per page.
+    async fn lock_keys(&mut self, cursor: &Cursor, candidate: &Candidate) -> Result<(), Abort> {
+        let lane = self.lane(candidate.lane)?;
+        if lane.keys.iter().all(|key| self.keys.knows(*key)) {
+            return Ok(());
+        }
+        let mut ids = lane.keys.clone();
+        for other in cursor.page.values() {
+            ids.extend(self.lane(other.lane)?.keys.iter().copied());
+        }
+        self.keys.lock(self.tx, ids).await
+    }
+
+    /// Parks a task behind the key that has no room.
+    fn park(&mut self, tier: u8, key: i32, candidate: Candidate) {
+        self.parked += 1;
+        let Candidate { task, lane, spot, counters, checkpoint, parked, .. } = candidate;
+        let was = match parked {
+            Some(before) => At::Parked(before, spot),
+            None => At::Ready(spot),
+        };
+        let placed = |at| Some(Placed { lane, tier, counters, checkpoint: checkpoint.clone(), at });
+        self.work.base.tasks.insert(task, placed(was));
+        self.work.put(task, placed(At::Parked(key, spot)));
+    }
+
+    /// A task that is parked behind one key leaves its chance under its other keys to the next that wait there.
+    async fn offer_others(
+        &mut self,
+        cursor: &mut Cursor,
+        keys: &[i32],
+        full: i32,
+        after: (i64, i64),
+    ) -> Result<(), Abort> {
+        for key in keys.iter().filter(|key| **key != full) {
+            if !self.keys.has_room(*key, self.work.now) {
+                continue;
+            }
+            let sql = format!(
+                "WITH page AS MATERIALIZED (
+                    SELECT NULL AS place, task, lane, stamp, since, attempt, failures, crashes, checkpoint
+                    FROM parked WHERE limit_key = $1 AND line = $2 AND tier = $3 AND NOT task = ANY($4)
+                    ORDER BY stamp, task LIMIT 1 FOR UPDATE SKIP LOCKED
+                ) {OF_PAGE}"
+            );
+            let mut known: Vec<i64> = cursor.page.values().map(|candidate| candidate.task).collect();
+            known.extend(self.work.staged.tasks.keys());
+            let rows = self.tx.query(&sql, &[key, &cursor.line, &i16::from(cursor.tier), &known]).await?;
+            let found: Vec<Candidate> = rows.iter().map(|row| candidate(row, Some(*key))).collect();
+            self.learn(&found).await?;
+            self.lock_heads(&found).await?;
+            for candidate in found {
+                let place = (candidate.spot.stamp, candidate.task).max(after);
+                cursor.page.insert(place, candidate);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the lease writes beside what is staged: slots, buckets, and how far the lines have got.
+    fn writes(&mut self, grant: &LeaseGrant) -> Vec<Write> {
+        let mut writes = vec![];
+        writes.extend(flush::writes(self.work));
+        let (ids, running, tat, wake) = self.keys.changed();
+        if !ids.is_empty() {
+            let sql = "UPDATE limit_keys k SET running = w.running, tat = w.tat,
+                    wake_at = CASE WHEN EXISTS (SELECT FROM parked p WHERE p.limit_key = k.id) THEN w.wake END
+                FROM unnest($1::int[], $2::int[], $3::bigint[], $4::bigint[]) w(id, running, tat, wake) WHERE k.id = ANY (ARRAY[w.id])";
+            writes
+                .push(Write::new(sql, vec![Arc::new(ids), Arc::new(running), Arc::new(tat), Arc::new(wake)]));
+        }
+        if !grant.tasks.is_empty() {
+            let rows = &self.fronts;
+            let lines: Vec<i32> = rows.keys().map(|key| key.0).collect();
+            let tiers: Vec<i16> = rows.keys().map(|key| i16::from(key.1)).collect();
+            let next: Vec<i64> = rows.values().copied().collect();
+            let make = "INSERT INTO fair (line, tier, tenant, next)
+                SELECT w.line, w.tier, 0, w.next FROM unnest($1::int[], $2::smallint[], $3::bigint[]) w(line, tier, next)
+                WHERE NOT EXISTS (SELECT FROM fair f WHERE f.line = ANY (ARRAY[w.line]) AND f.tier = ANY (ARRAY[w.tier]) AND f.tenant = 0)
+                ON CONFLICT DO NOTHING";
+            writes.push(Write::new(
+                make,
+                vec![Arc::new(lines.clone()), Arc::new(tiers.clone()), Arc::new(next.clone())],
+            ));
+            // Who finds the row in other hands leaves it: the other lease moves the front as well.
+            let push = "UPDATE fair f SET next = w.next
+                FROM (SELECT x.line, x.tier, w.next FROM unnest($1::int[], $2::smallint[], $3::bigint[]) w(line, tier, next)
+                    JOIN fair x ON x.line = ANY (ARRAY[w.line]) AND x.tier = ANY (ARRAY[w.tier]) AND x.tenant = 0 AND x.next < w.next
+                    FOR UPDATE OF x SKIP LOCKED) w
+                WHERE f.line = ANY (ARRAY[w.line]) AND f.tier = ANY (ARRAY[w.tier]) AND f.tenant = 0";
+            writes.push(Write::new(push, vec![Arc::new(lines), Arc::new(tiers), Arc::new(next)]));
+        }
+        writes
+    }
+}
