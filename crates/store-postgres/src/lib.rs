@@ -22,6 +22,7 @@ mod naming;
 mod place;
 #[cfg(test)]
 mod plans;
+mod quiet;
 mod read;
 pub mod schema;
 mod store;

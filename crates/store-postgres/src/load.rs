@@ -5,7 +5,7 @@
 
 use crate::names::{Lane, LaneName, Names, digest};
 use crate::place::{At, End, Lease, Placed, Spot};
-use crate::tx::{Abort, Tx};
+use crate::tx::{Abort, Query, Tx};
 use crate::work::{Head, JobRow, Needs, TaskRow, Work};
 use orchestrator_core::flow::Plan;
 use orchestrator_core::{Counters, DeadReason, Json, LimitKey, Limits, TaskSpec, Timestamp};
@@ -36,8 +36,8 @@ pub async fn load(
         return Ok(());
     }
     if settled {
-        let reserve = naming.reserve(&needs.places);
-        let (places, seqs) = tokio::try_join!(reserve, load_seqs(tx, needs.seqs))?;
+        let (reserve, number) = (naming.reserve(&needs.places), naming.number(needs.seqs));
+        let (places, seqs) = tokio::try_join!(reserve, number)?;
         for (key, stamps) in places {
             work.base.places.entry(key).or_default().extend(stamps);
         }
@@ -54,14 +54,6 @@ pub async fn load(
     load_rest(tx, work, &needs).await
 }
 
-async fn load_seqs(tx: &mut Tx, n: usize) -> Result<Vec<i64>, Abort> {
-    if n == 0 {
-        return Ok(vec![]);
-    }
-    let sql = "SELECT nextval('job_seq') FROM generate_series(1, $1::bigint)";
-    Ok(tx.query(sql, &[&(n as i64)]).await?.iter().map(|row| row.get(0)).collect())
-}
-
 /// All that ending attempts mostly needs, in one go: the heads, then the leases, which are taken away on the spot, and who
 /// waits for the jobs. What is not held any more is looked for like any other task.
 async fn load_ending(
@@ -76,7 +68,13 @@ async fn load_ending(
     seqs.dedup();
     let alone: Vec<i64> =
         tasks.iter().filter(|task| index_of(**task) == 0).map(|task| seq_of(*task)).collect();
-    let rows = tx.query_all(&[(HEADS, &[&seqs]), (TAKE, &[&tasks, &attempts]), (AWAITED, &[&alone])]).await?;
+    // Mostly all of them are first attempts, and then their leases are found by their numbers alone.
+    let attempt = attempts.first().filter(|first| attempts.iter().all(|attempt| attempt == *first));
+    let take: Query<'_> = match &attempt {
+        Some(attempt) => (TAKE, &[&tasks, *attempt]),
+        None => (TAKE_EACH, &[&tasks, &attempts]),
+    };
+    let rows = tx.query_all(&[(HEADS, &[&seqs]), take, (AWAITED, &[&alone])]).await?;
     work.base.heads.extend(seqs.into_iter().map(|seq| (seq, None)));
     keep_heads(tx, names, naming, work, &rows[0]).await?;
     for row in &rows[1] {
@@ -260,11 +258,24 @@ const LEASES: &str =
     "SELECT task, lane, tier, attempt, failures, crashes, checkpoint, spec, stamp, since, started,
         expires, times_out, worker, headed
     FROM leases WHERE task = ANY($1) ORDER BY task FOR UPDATE";
-/// Takes the leases of attempts away, one by one in order of the tasks. The columns are those of [`LEASES`].
-const TAKE: &str =
-    "DELETE FROM leases l USING unnest($1::bigint[], $2::int[]) w(task, attempt) WHERE l.task = ANY (ARRAY[w.task]) AND l.attempt = ANY (ARRAY[w.attempt])
-    RETURNING l.task, l.lane, l.tier, l.attempt, l.failures, l.crashes, l.checkpoint, l.spec, l.stamp, l.since, l.started,
-        l.expires, l.times_out, l.worker, l.headed";
+/// What takes leases away tells of them: the columns of [`LEASES`].
+macro_rules! take {
+    ($from:literal) => {
+        concat!(
+            "DELETE FROM leases l ",
+            $from,
+            " RETURNING l.task, l.lane, l.tier, l.attempt, l.failures, l.crashes, l.checkpoint, l.spec, l.stamp, l.since,
+                l.started, l.expires, l.times_out, l.worker, l.headed"
+        )
+    };
+}
+/// Takes the leases of attempts of one number away, one by one in order of the tasks.
+const TAKE: &str = take!("WHERE l.task = ANY($1) AND l.attempt = $2");
+/// The same for attempts of any number.
+const TAKE_EACH: &str = take!(
+    "USING unnest($1::bigint[], $2::int[]) w(task, attempt)
+    WHERE l.task = ANY (ARRAY[w.task]) AND l.attempt = ANY (ARRAY[w.attempt])"
+);
 const AWAITED: &str = "SELECT DISTINCT job FROM waits WHERE job = ANY($1)";
 const ENDED: &str =
     "SELECT e.task, e.lane, e.tier, e.attempt, e.failures, e.crashes, e.state, e.at, e.output, d.reason

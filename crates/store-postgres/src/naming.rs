@@ -14,6 +14,15 @@ use std::sync::Arc;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+/// In the FROM of a statement that is a transaction of its own: its commit does not wait for the disk. What it gives out
+/// is used by transactions that commit later and do wait, and then everything before them is on disk. If the server
+/// crashes before that, the connection of the transaction that asked is gone, too.
+macro_rules! lightly {
+    () => {
+        "(SELECT set_config('synchronous_commit', 'off', true)) lightly"
+    };
+}
+
 /// Makes names known. It has connections of its own: whoever asks holds one already, and must not wait for another.
 pub struct Naming(pub Connections);
 
@@ -65,9 +74,21 @@ impl Naming {
         Ok(())
     }
 
+    /// Numbers for new jobs. One that is not used in the end leaves a gap.
+    pub async fn number(&self, n: usize) -> Result<Vec<i64>, Abort> {
+        const NUMBER: &str =
+            concat!("SELECT nextval('job_seq') FROM generate_series(1, $1::bigint), ", lightly!());
+        if n == 0 {
+            return Ok(vec![]);
+        }
+        let client = self.0.writer().await.map_err(Abort::Away)?;
+        let number = client.prepare_cached(NUMBER).await?;
+        Ok(client.query(&number, &[&(n as i64)]).await?.iter().map(|row| row.get(0)).collect())
+    }
+
     /// Reserves places in line, each behind the last of its tenant and not before the front. A place that is not taken in
     /// the end leaves a gap, which does no harm; nor does it if a server that crashes forgets that one was given, because
-    /// two tasks may have the same stamp. So this need not be on disk.
+    /// two tasks may have the same stamp.
     pub async fn reserve(
         &self,
         places: &BTreeMap<FairKey, i64>,
@@ -75,11 +96,15 @@ impl Naming {
         const MAKE: &str = "INSERT INTO fair (line, tier, tenant, next)
             SELECT line, tier, tenant, 0 FROM unnest($1::int[], $2::smallint[], $3::int[]) w(line, tier, tenant)
             ON CONFLICT DO NOTHING";
-        const RESERVE: &str = "UPDATE fair f SET next = greatest(f.next, coalesce(x.next, 0)) + w.n
-            FROM unnest($1::int[], $2::smallint[], $3::int[], $4::bigint[]) w(line, tier, tenant, n)
+        const RESERVE: &str = concat!(
+            "UPDATE fair f SET next = greatest(f.next, coalesce(x.next, 0)) + w.n
+            FROM ",
+            lightly!(),
+            ", unnest($1::int[], $2::smallint[], $3::int[], $4::bigint[]) w(line, tier, tenant, n)
                 LEFT JOIN fair x ON x.line = ANY (ARRAY[w.line]) AND x.tier = ANY (ARRAY[w.tier]) AND x.tenant = 0
             WHERE f.line = ANY (ARRAY[w.line]) AND f.tier = ANY (ARRAY[w.tier]) AND f.tenant = ANY (ARRAY[w.tenant])
-            RETURNING f.line, f.tier, f.tenant, f.next - w.n, f.next - 1";
+            RETURNING f.line, f.tier, f.tenant, f.next - w.n, f.next - 1"
+        );
         let mut reserved = vec![];
         let mut wanted: Vec<(FairKey, i64)> = places.iter().map(|(key, n)| (*key, *n)).collect();
         while !wanted.is_empty() {
@@ -87,22 +112,14 @@ impl Naming {
             let tiers: Vec<i16> = wanted.iter().map(|(key, _)| i16::from(key.1)).collect();
             let tenants: Vec<i32> = wanted.iter().map(|(key, _)| key.2).collect();
             let n: Vec<i64> = wanted.iter().map(|(_, n)| *n).collect();
-            let tx = Tx::new(self.0.writer().await.map_err(Abort::Away)?);
-            let mut rows = tx
-                .query_all_and_commit(&[
-                    ("SET LOCAL synchronous_commit TO off", &[]),
-                    (RESERVE, &[&lines, &tiers, &tenants, &n]),
-                ])
-                .await
-                // Whether it took effect does not matter to anybody.
-                .map_err(|abort| if let Abort::Unknown(error) = abort { Abort::Sql(error) } else { abort })?;
-            for row in rows.pop().unwrap_or_default() {
+            let client = self.0.writer().await.map_err(Abort::Away)?;
+            let reserve = client.prepare_cached(RESERVE).await?;
+            for row in client.query(&reserve, &[&lines, &tiers, &tenants, &n]).await? {
                 let key: FairKey = (row.get(0), crate::load::tier(&row, 1), row.get(2));
                 wanted.retain(|(wanted, _)| *wanted != key);
                 reserved.push((key, row.get(3)..=row.get(4)));
             }
             if !wanted.is_empty() {
-                let client = self.0.writer().await.map_err(Abort::Away)?;
                 let make = client.prepare_cached(MAKE).await?;
                 client.execute(&make, &[&lines, &tiers, &tenants]).await?;
             }

@@ -6,6 +6,7 @@ use crate::connect::{Connections, Options};
 use crate::leader::Leader;
 use crate::names::Names;
 use crate::naming::Naming;
+use crate::quiet::Quiet;
 use crate::read::{ReadError, Reader};
 use crate::schema;
 use crate::verbs::Verbs;
@@ -34,6 +35,7 @@ pub struct PostgresStore {
     settles: Batcher<Settlement, Settled>,
     clock: Arc<dyn Clock>,
     changes: watch::Receiver<u64>,
+    quiet: Arc<Quiet>,
     leader: Leader,
     /// What goes on without its caller: a close waits for it.
     under_way: TaskTracker,
@@ -86,6 +88,7 @@ impl PostgresStore {
             settles,
             clock,
             changes,
+            quiet: Default::default(),
             leader,
             under_way: TaskTracker::new(),
             _ticking: ticking,
@@ -119,9 +122,8 @@ fn at_read(error: ReadError) -> StoreError {
 /// Reads with one snapshot.
 macro_rules! read {
     ($self:ident, $reader:ident => $read:expr) => {{
-        let mut client = $self.verbs.connections.reader().await?;
-        let $reader =
-            Reader::begin(&mut client, $self.verbs.ids, &$self.verbs.names).await.map_err(at_read)?;
+        let client = $self.verbs.connections.reader().await?;
+        let $reader = Reader::new(client, $self.verbs.ids, &$self.verbs.names);
         $read.await.map_err(at_read)
     }};
 }
@@ -133,10 +135,17 @@ impl Store for PostgresStore {
     }
 
     async fn lease(&self, ask: LeaseAsk) -> StoreResult<LeaseGrant> {
-        let verbs = self.verbs.clone();
+        let (verbs, quiet) = (self.verbs.clone(), self.quiet.clone());
+        let mut changes = self.changes.clone();
+        quiet.wait(&ask, &mut changes, &*self.clock).await;
+        // What changes from here on may have been missed.
+        let seen = *changes.borrow();
         let (reply, answer) = oneshot::channel();
         self.under_way.spawn(async move {
             let grant = verbs.lease(&ask).await.map_err(|abort| abort.to_store_error());
+            if let Ok(grant) = &grant {
+                quiet.note(&ask, seen, grant);
+            }
             if let Err(Ok(untaken)) = reply.send(grant) {
                 // Nobody waits for it any more: the tasks go back to their places.
                 let back = |leased: &orchestrator_store::Leased| Settlement {

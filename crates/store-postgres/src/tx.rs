@@ -2,6 +2,7 @@
 
 use crate::error;
 use crate::work::Stop;
+use futures_util::FutureExt;
 use futures_util::future::{try_join, try_join_all, try_join3};
 use orchestrator_store::StoreError;
 use std::sync::Arc;
@@ -114,22 +115,6 @@ impl Tx {
         Ok(try_join(self.begun(opened), all).await?.1)
     }
 
-    /// Runs several queries and commits, in one go.
-    pub async fn query_all_and_commit(mut self, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Abort> {
-        // Sent as they are polled: the commit after the queries.
-        let rows = {
-            let opened = std::mem::replace(&mut self.open, true);
-            let statements = self.prepared(queries.iter().map(|query| query.0)).await?;
-            let pairs = queries.iter().zip(&statements);
-            let all =
-                try_join_all(pairs.map(|((_, values), statement)| self.client().query(statement, values)));
-            let commit = self.client().batch_execute("COMMIT");
-            try_join3(self.begun(opened), all, commit).await.map_err(at_commit)?.1
-        };
-        self.open = false;
-        Ok(rows)
-    }
-
     /// Sends writes without a commit.
     pub async fn write(&mut self, writes: &[Write]) -> Result<(), Abort> {
         for write in writes {
@@ -179,6 +164,14 @@ impl Tx {
         }
         self.open = false;
         Ok(())
+    }
+
+    /// Ends a transaction that changed nothing, without waiting for that: what is sent next on the connection comes after.
+    pub fn leave(mut self) {
+        if self.open {
+            let _ = self.client().batch_execute("ROLLBACK").now_or_never();
+            self.open = false;
+        }
     }
 
     /// Takes everything back, so that the connection can be used again.

@@ -247,18 +247,28 @@ impl Verbs {
                 clock: &*self.clock,
                 keys: Keys::default(),
                 parked: 0,
+                rates_wait: false,
+                wrote: false,
                 reached: vec![],
                 skipped: vec![],
                 fronts: Default::default(),
             };
             let done = match leasing.run(ask, start.clone()).await {
-                Ok((grant, writes)) => {
+                Ok((grant, writes)) if writes.is_empty() && !leasing.wrote => {
                     let reached = leasing.reached;
+                    tx.leave();
+                    Ok((grant, reached))
+                }
+                Ok((grant, writes)) => {
+                    let (reached, fronts) = (leasing.reached, leasing.fronts);
                     let done = tx.commit(writes).await;
                     if let Err(Abort::Unknown(_)) = done {
                         self.give_back(ask, &grant, work.now).await;
                     }
-                    done.map(|()| (grant, reached))
+                    done.map(|()| {
+                        self.served.has_fronts(fronts.keys());
+                        (grant, reached)
+                    })
                 }
                 Err(abort) => {
                     tx.roll_back().await;

@@ -44,13 +44,13 @@ async fn run(connections: Connections, changes: watch::Sender<u64>, news: Arc<No
     let mut backoff = Duration::from_millis(50);
     loop {
         match listen(&connections, &channel).await {
-            Ok((client, wire)) => {
+            Ok((client, wire, own)) => {
                 backoff = Duration::from_millis(50);
                 // What was told while nobody listened is not heard any more.
                 changes.send_modify(|n| *n += 1);
                 tokio::select! {
                     biased;
-                    () = hear(wire, &changes) => {}
+                    () = hear(wire, own, &changes) => {}
                     () = speak(&client, &channel, &news) => {}
                 }
                 tracing::debug!("the connection for wake-ups has ended, connecting again");
@@ -62,41 +62,47 @@ async fn run(connections: Connections, changes: watch::Sender<u64>, news: Arc<No
     }
 }
 
-async fn listen(connections: &Connections, channel: &str) -> StoreResult<(Client, Wire)> {
+/// A connection that listens, and its number at the server.
+async fn listen(connections: &Connections, channel: &str) -> StoreResult<(Client, Wire, i32)> {
     let (client, mut wire) = connections.own().await?;
     let listen = format!("LISTEN \"{channel}\"");
-    {
-        // The connection has to be driven while the statement runs.
-        let mut listening = pin!(client.batch_execute(&listen));
+    let own = {
+        let mut listening = pin!(async {
+            client.batch_execute(&listen).await?;
+            client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)
+        });
+        // The connection has to be driven while the statements run.
         loop {
             tokio::select! {
                 biased;
                 done = &mut listening => {
-                    done.map_err(|error| crate::error::at_open(connections.place(), &error))?;
-                    break;
+                    break done.map_err(|error| crate::error::at_open(connections.place(), &error))?;
                 }
                 message = poll_fn(|cx| wire.poll_message(cx)) => if !matches!(message, Some(Ok(_))) {
                     return Err(StoreError::Closed);
                 },
             }
         }
-    }
-    Ok((client, wire))
+    };
+    Ok((client, wire, own))
 }
 
-/// Raises the bell for every word of others, and of our own, which does no harm.
-async fn hear(mut wire: Wire, changes: &watch::Sender<u64>) {
+/// Raises the bell for every word of others. Our own comes back, too, but was heard here before it was sent.
+async fn hear(mut wire: Wire, own: i32, changes: &watch::Sender<u64>) {
     while let Some(Ok(message)) = poll_fn(|cx| wire.poll_message(cx)).await {
-        if let AsyncMessage::Notification(_) = message {
+        if let AsyncMessage::Notification(word) = message
+            && word.process_id() != own
+        {
             changes.send_modify(|n| *n += 1);
         }
     }
 }
 
 async fn speak(client: &Client, channel: &str, news: &Notify) {
+    let word = format!("NOTIFY \"{channel}\"");
     loop {
         news.notified().await;
-        if client.execute("SELECT pg_notify($1, '')", &[&channel]).await.is_err() {
+        if client.batch_execute(&word).await.is_err() {
             return;
         }
         sleep(PAUSE).await;

@@ -44,8 +44,10 @@ pub async fn run(args: &QueueArgs, place: &Place, out: &Output, report: &mut Rep
     Ok(())
 }
 
-/// The cycle, many callers and single jobs.
+/// Single jobs, the cycle, and many callers. The single ones come first: what a load leaves to the database to clean up
+/// is not theirs.
 async fn basics(args: &QueueArgs, place: &Place, out: &Output, report: &mut Report) -> CliResult<()> {
+    idle(args, place, out, report).await?;
     let (jobs, send) = (args.load.jobs, &args.load.send);
     let raw_whole = if args.no_raw { None } else { Some(raw::cycle(jobs, send, place, out, report).await?) };
     let whole = cycle(args, place, "cycle", out, "queue", report).await?;
@@ -59,7 +61,7 @@ async fn basics(args: &QueueArgs, place: &Place, out: &Output, report: &mut Repo
     if let Some(raw) = raw_calls {
         report.ratio("callers / raw callers", calls, raw);
     }
-    idle(args, place, out, report).await
+    Ok(())
 }
 
 /// Submit everything, then run everything. Answers with jobs per second over both.

@@ -81,8 +81,13 @@ impl Connections {
     pub fn new(options: &Options) -> StoreResult<Connections> {
         let target = Target::parse(&options.url, options.password.as_deref())?;
         let tls = tls::connector(&target)?;
-        let writer = session(&target, &writer_settings(&target, options));
-        let reader = session(&target, &shared_settings(&target, options));
+        let shared = shared_settings(&target, options);
+        let with = |more: &[(&'static str, &str)]| {
+            let more = more.iter().map(|(name, value)| (*name, (*value).to_owned()));
+            shared.iter().cloned().chain(more).collect::<Vec<_>>()
+        };
+        let reader = session(&target, &with(&PLANS));
+        let writer = session(&target, &with(&[&PLANS[..], &IN_ORDER].concat()));
         let pool = |config: &Config, size: usize, hook: Option<Hook>| {
             let manager = Manager::from_config(
                 config.clone(),
@@ -160,18 +165,19 @@ fn shared_settings(target: &Target, options: &Options) -> Vec<(&'static str, Str
     ]
 }
 
-/// What writers need besides: their tables change size by the second, so statistics mislead the planner. Every hot
-/// statement is meant to walk an index, once per row of its arrays, and is planned once. A plan that is made while a table
-/// is empty has to be right when it is full; therefore statements compare with `= ANY (ARRAY[x])` where they join, which
-/// can only be looked up, and never merged with all of an index.
-fn writer_settings(target: &Target, options: &Options) -> Vec<(&'static str, String)> {
-    let mut settings = shared_settings(target, options);
-    settings.push(("plan_cache_mode", "force_generic_plan".to_owned()));
-    for switch in ["enable_hashjoin", "enable_mergejoin", "enable_seqscan", "jit"] {
-        settings.push((switch, "off".to_owned()));
-    }
-    settings
-}
+/// What keeps plans right: tables change size by the second, so statistics mislead the planner. Every hot statement is
+/// meant to walk an index, once per row of its arrays, and is planned once. A plan that is made while a table is empty has
+/// to be right when it is full; therefore statements compare with `= ANY (ARRAY[x])` where they join, which can only be
+/// looked up, and never merged with all of an index.
+const PLANS: [(&str, &str); 4] = [
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("jit", "off"),
+];
+
+/// What writers need besides: rows are met in the order of an index, so that all lock them in one order.
+const IN_ORDER: [(&str, &str); 2] = [("enable_hashjoin", "off"), ("enable_mergejoin", "off")];
 
 /// A session with these settings as its defaults, given with the first message. Ours come after those of the URL and
 /// win: the store relies on them.

@@ -1,36 +1,25 @@
 //! Turns what a computation staged into writes: one set-based statement per table and direction.
 
-/// Columns of one table that fill up row by row.
-macro_rules! columns {
-    ($name:ident { $($column:ident: $kind:ty),* $(,)? }) => {
-        #[derive(Default)]
-        struct $name { $($column: Vec<$kind>),* }
-
-        impl $name {
-            fn values(self) -> Vec<Value> {
-                vec![$(Arc::new(self.$column) as Value),*]
-            }
-        }
-    };
-}
-
+mod columns;
 mod moves;
 
 use crate::tx::{Value, Write};
 use crate::work::{Base, Head, Work};
+use columns::{column, columns, first, insert};
 use orchestrator_core::{JobState, Json};
 use orchestrator_store::packed::{job_state_code, pack};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-columns!(Jobs {
-    seq: i64, created: i64, spec: Option<i32>, lane: Option<i32>, flow: Option<i32>, tier: i16, tenant: i32,
-    entry: Option<i64>, key: Option<String>, bucket: Option<i64>, previous: Option<i64>, payload: String,
+columns!(Jobs of "jobs" {
+    seq: i64, entry: Option<i64>, key: Option<String>, payload: String;
+    created: i64, spec: Option<i32>, lane: Option<i32>, flow: Option<i32>, tier: i16, tenant: i32, bucket: Option<i64>,
+    previous: Option<i64>,
 });
-columns!(Runs {
-    seq: i64, state: i16, started: bool, body: Vec<u8>, output: Option<String>,
+columns!(Runs of "runs" {
+    seq: i64, state: i16, started: bool, body: Vec<u8>, output: Option<String>;
     changed: i64, ended: Option<i64>, reason: Option<String>,
 });
-columns!(Records { task: i64, attempt: i32, at: i64, how: String, message: String });
+columns!(Records of "attempts" { task: i64, attempt: i32, at: i64, how: String, message: String });
 
 fn text(json: &Option<Json>) -> Option<String> {
     json.as_ref().map(|json| json.as_str().to_owned())
@@ -72,12 +61,7 @@ fn jobs(work: &Work, out: &mut Vec<Write>) {
         columns.previous.push(job.previous);
         columns.payload.push(job.payload.as_str().to_owned());
     }
-    if !columns.seq.is_empty() {
-        let sql = "INSERT INTO jobs (seq, created, spec, lane, flow, tier, tenant, entry, key, bucket, previous, payload)
-            SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::int[], $6::smallint[], $7::int[],
-                $8::bigint[], $9::text[], $10::bigint[], $11::bigint[], $12::text[])";
-        out.push(Write::new(sql, columns.values()));
-    }
+    columns.insert(out);
     if !staged.upgraded.is_empty() {
         let (seqs, flows): (Vec<i64>, Vec<i32>) = staged.upgraded.iter().unzip();
         let sql = "UPDATE jobs j SET flow = w.flow, entry = NULL
@@ -151,12 +135,7 @@ fn heads(work: &Work, out: &mut Vec<Write>) {
             _ => {}
         }
     }
-    if !new.seq.is_empty() {
-        let sql = "INSERT INTO runs (seq, state, started, body, output, changed, ended, reason)
-            SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bool[], $4::bytea[], $5::text[], $6::bigint[],
-                $7::bigint[], $8::text[])";
-        out.push(Write::new(sql, new.values()));
-    }
+    new.insert(out);
     if !changed.seq.is_empty() {
         let sql = "UPDATE runs r SET state = w.state, started = w.started, body = w.body, output = w.output,
                 changed = w.changed, ended = w.ended, reason = w.reason
@@ -188,19 +167,15 @@ fn rest(work: &Work, out: &mut Vec<Write>) {
         let sql = "DELETE FROM attempts WHERE task >= $1 AND task < $2";
         out.push(Write::new(sql, vec![Arc::new(*first), Arc::new(*last)]));
     }
-    if !staged.records.is_empty() {
-        let mut columns = Records::default();
-        for record in &staged.records {
-            columns.task.push(record.task);
-            columns.attempt.push(int(record.attempt));
-            columns.at.push(work.now.as_millis());
-            columns.how.push(record.how.clone());
-            columns.message.push(storable(&record.message));
-        }
-        let sql = "INSERT INTO attempts (task, attempt, at, how, message)
-            SELECT * FROM unnest($1::bigint[], $2::int[], $3::bigint[], $4::text[], $5::text[])";
-        out.push(Write::new(sql, columns.values()));
+    let mut columns = Records::default();
+    for record in &staged.records {
+        columns.task.push(record.task);
+        columns.attempt.push(int(record.attempt));
+        columns.at.push(work.now.as_millis());
+        columns.how.push(record.how.clone());
+        columns.message.push(storable(&record.message));
     }
+    columns.insert(out);
     if !staged.told.is_empty() {
         let told: Vec<i64> = staged.told.iter().copied().filter(|seq| awaited(work, *seq)).collect();
         if !told.is_empty() {

@@ -1,40 +1,42 @@
 //! Where tasks were and where they are now, as rows that go and come.
 
+use super::columns::{column, columns, first, insert};
 use super::{base_head, int, text};
 use crate::place::{At, Placed};
 use crate::tx::{Value, Write};
 use crate::work::Work;
 use orchestrator_store::packed::{index_of, seq_of, state_code};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-columns!(Ready {
-    line: i32, tier: i16, stamp: i64, task: i64, lane: i32, since: i64,
-    attempt: i32, failures: i32, crashes: i32, checkpoint: Option<String>,
+columns!(Ready of "ready" {
+    stamp: i64, task: i64, lane: i32, since: i64;
+    line: i32, tier: i16, attempt: i32, failures: i32, crashes: i32, checkpoint: Option<String>,
 });
-columns!(Parked {
-    key: i32, line: i32, tier: i16, stamp: i64, task: i64, lane: i32, since: i64,
-    attempt: i32, failures: i32, crashes: i32, checkpoint: Option<String>,
+columns!(Parked of "parked" {
+    limit_key: i32, stamp: i64, task: i64, lane: i32, since: i64;
+    line: i32, tier: i16, attempt: i32, failures: i32, crashes: i32, checkpoint: Option<String>,
 });
-columns!(Delayed {
+columns!(Delayed of "delayed" {
     due: i64, task: i64, lane: i32, tier: i16,
     attempt: i32, failures: i32, crashes: i32, checkpoint: Option<String>,
 });
-columns!(Held {
+columns!(Held of "held" {
     task: i64, lane: i32, tier: i16, stamp: Option<i64>, since: Option<i64>, due: Option<i64>,
     attempt: i32, failures: i32, crashes: i32, checkpoint: Option<String>,
 });
-columns!(Leases {
-    task: i64, attempt: i32, failures: i32, crashes: i32, spec: i32, lane: i32, tier: i16, stamp: i64,
-    since: i64, started: i64, expires: i64, times_out: Option<i64>, worker: String, checkpoint: Option<String>,
+columns!(Leases of "leases" {
+    task: i64, spec: i32, lane: i32, stamp: i64, since: i64;
+    tier: i16, attempt: i32, failures: i32, crashes: i32, started: i64, expires: i64, times_out: Option<i64>,
+    worker: String, checkpoint: Option<String>,
 });
-columns!(Ended {
-    task: i64, state: i16, at: i64, attempt: i32, failures: i32, crashes: i32, lane: i32, tier: i16,
-    output: Option<String>, started: Option<i64>,
+columns!(Ended of "ended" {
+    task: i64, lane: i32, output: Option<String>, started: Option<i64>;
+    state: i16, at: i64, attempt: i32, failures: i32, crashes: i32, tier: i16,
 });
-columns!(Dead { task: i64, at: i64, reason: String, line: i32 });
-columns!(Rows {
-    task: i64, lane: i32, tier: i16, entry: Option<i64>, payload: Option<String>,
-    created: i64, list: Option<i32>, item: Option<i32>,
+columns!(Dead of "dead" { task: i64, at: i64, reason: String, line: i32 });
+columns!(Rows of "tasks" {
+    task: i64, lane: i32, entry: Option<i64>, payload: Option<String>;
+    tier: i16, created: i64, list: Option<i32>, item: Option<i32>,
 });
 
 /// What leaves the tables.
@@ -124,7 +126,7 @@ impl Moves {
                 checkpoint = checkpoint)
             }
             At::Parked(key, spot) => {
-                push!(self.parked; key = *key, line = line, tier = tier, stamp = spot.stamp,
+                push!(self.parked; limit_key = *key, line = line, tier = tier, stamp = spot.stamp,
                 task = task, lane = lane, since = spot.since.as_millis(), attempt = attempt, failures = failures,
                 crashes = crashes, checkpoint = checkpoint)
             }
@@ -195,69 +197,25 @@ pub(super) fn tasks(work: &Work, out: &mut Vec<Write>) {
     let Moves { gone, ready, parked, delayed, held, leases, ended, dead, task_entry, job_entry } = moves;
     leave(gone, out);
     task_rows(work, out);
-    let mut insert = |sql, some: bool, values: Vec<Value>| {
-        if some {
-            out.push(Write::new(sql, values));
+    ready.insert(out);
+    parked.insert(out);
+    delayed.insert(out);
+    held.insert(out);
+    leases.insert(out);
+    ended.insert(out);
+    dead.insert(out);
+    let mut update = |sql, (ids, entries): (Vec<i64>, Vec<i64>)| {
+        if !ids.is_empty() {
+            out.push(Write::new(sql, vec![Arc::new(ids), Arc::new(entries)]));
         }
     };
-    insert(
-        "INSERT INTO ready (line, tier, stamp, task, lane, since, attempt, failures, crashes, checkpoint)
-            SELECT * FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[], $5::int[], $6::bigint[],
-                $7::int[], $8::int[], $9::int[], $10::text[])",
-        !ready.task.is_empty(),
-        ready.values(),
-    );
-    insert(
-        "INSERT INTO parked (limit_key, line, tier, stamp, task, lane, since, attempt, failures, crashes, checkpoint)
-            SELECT * FROM unnest($1::int[], $2::int[], $3::smallint[], $4::bigint[], $5::bigint[], $6::int[],
-                $7::bigint[], $8::int[], $9::int[], $10::int[], $11::text[])",
-        !parked.task.is_empty(),
-        parked.values(),
-    );
-    insert(
-        "INSERT INTO delayed (due, task, lane, tier, attempt, failures, crashes, checkpoint)
-            SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::smallint[], $5::int[], $6::int[],
-                $7::int[], $8::text[])",
-        !delayed.task.is_empty(),
-        delayed.values(),
-    );
-    insert(
-        "INSERT INTO held (task, lane, tier, stamp, since, due, attempt, failures, crashes, checkpoint)
-            SELECT * FROM unnest($1::bigint[], $2::int[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[],
-                $7::int[], $8::int[], $9::int[], $10::text[])",
-        !held.task.is_empty(),
-        held.values(),
-    );
-    insert(
-        "INSERT INTO leases (task, attempt, failures, crashes, spec, lane, tier, stamp, since, started, expires,
-                times_out, worker, checkpoint)
-            SELECT * FROM unnest($1::bigint[], $2::int[], $3::int[], $4::int[], $5::int[], $6::int[], $7::smallint[],
-                $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::text[])",
-        !leases.task.is_empty(),
-        leases.values(),
-    );
-    insert(
-        "INSERT INTO ended (task, state, at, attempt, failures, crashes, lane, tier, output, started)
-            SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::int[], $5::int[], $6::int[], $7::int[],
-                $8::smallint[], $9::text[], $10::bigint[])",
-        !ended.task.is_empty(),
-        ended.values(),
-    );
-    insert(
-        "INSERT INTO dead (task, at, reason, line)
-            SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::int[])",
-        !dead.task.is_empty(),
-        dead.values(),
-    );
-    insert(
+    update(
         "UPDATE tasks t SET entry = w.entry FROM unnest($1::bigint[], $2::bigint[]) w(task, entry) WHERE t.task = ANY (ARRAY[w.task])",
-        !task_entry.0.is_empty(),
-        vec![Arc::new(task_entry.0), Arc::new(task_entry.1)],
+        task_entry,
     );
-    insert(
+    update(
         "UPDATE jobs j SET entry = w.entry FROM unnest($1::bigint[], $2::bigint[]) w(seq, entry) WHERE j.seq = ANY (ARRAY[w.seq])",
-        !job_entry.0.is_empty(),
-        vec![Arc::new(job_entry.0), Arc::new(job_entry.1)],
+        job_entry,
     );
 }
 
@@ -328,10 +286,5 @@ fn task_rows(work: &Work, out: &mut Vec<Write>) {
     if !gone.is_empty() {
         out.push(Write::new("DELETE FROM tasks WHERE task = ANY($1)", vec![Arc::new(gone)]));
     }
-    if !new.task.is_empty() {
-        let sql = "INSERT INTO tasks (task, lane, tier, entry, payload, created, list, item)
-            SELECT * FROM unnest($1::bigint[], $2::int[], $3::smallint[], $4::bigint[], $5::text[], $6::bigint[],
-                $7::int[], $8::int[])";
-        out.push(Write::new(sql, new.values()));
-    }
+    new.insert(out);
 }

@@ -1,12 +1,12 @@
 //! Who is let in by the passing of time: tasks whose moment has come, and keys whose rate allows more.
 
-use super::line::{Cursor, FIRSTS, firsts, starts};
+use super::line::{Cursor, FIRSTS, READY_PAGE, firsts, page_size, starts};
 use super::{Leasing, MAX_PARKED};
 use crate::flush;
 use crate::load::{self, moment};
 use crate::marks::Start;
 use crate::place::At;
-use crate::tx::Abort;
+use crate::tx::{Abort, Query};
 use crate::work::{Step, Work};
 use orchestrator_core::{Millis, TaskState, Timestamp};
 use orchestrator_store::packed::seq_of;
@@ -19,32 +19,54 @@ const DUE: &str =
     "SELECT d.due, d.task, coalesce(l.line, l.id) FROM delayed d JOIN lanes l ON l.id = ANY (ARRAY[d.lane])
     ORDER BY d.due, d.task LIMIT $1";
 
-/// Keys whose rate lets the next start.
-const RATES: &str = "SELECT id FROM limit_keys WHERE wake_at <= $1";
+/// Keys whose rate lets the next start, and the first whose rate will.
+const RATES: &str = "SELECT id, wake_at FROM limit_keys WHERE wake_at <= $1
+    UNION ALL (SELECT id, wake_at FROM limit_keys WHERE wake_at > $1 ORDER BY wake_at LIMIT 1)";
 
 impl Leasing<'_> {
-    /// Lets in whose time has come, and finds the first tasks of each line. Mostly nobody's time has come: then one way
-    /// to the server and back does for all.
+    /// Lets in whose time has come, and finds the first tasks of each line. Mostly nobody's time has come and the tasks
+    /// are where they were the last time: then one way to the server and back does for all.
     pub(super) async fn open(
         &mut self,
         lines: &[i32],
         start: &mut Start,
+        slots: usize,
     ) -> Result<(Vec<(Timestamp, i32)>, Vec<Cursor>), Abort> {
         let now = self.work.now.as_millis();
         let starts = starts(lines, start);
-        let rows = self
-            .tx
-            .query_all(&[(DUE, &[&DUE_PAGE]), (RATES, &[&now]), (FIRSTS, &[&starts.0, &starts.1, &starts.2])])
-            .await?;
-        let (due, rates) = (&rows[0], &rows[1]);
+        let only = self.served.only().filter(|(line, _)| lines.contains(line));
+        let (line, tier) = only.unwrap_or_default();
+        let (stamp, size) = (start.of(line, tier), page_size(slots));
+        let asks: [Query<'_>; 4] = [
+            (DUE, &[&DUE_PAGE]),
+            (RATES, &[&now]),
+            (FIRSTS, &[&starts.0, &starts.1, &starts.2]),
+            (READY_PAGE, &[&line, &i16::from(tier), &stamp, &i64::MIN, &size]),
+        ];
+        let rows = self.tx.query_all(&asks[..if only.is_some() { 4 } else { 3 }]).await?;
+        let due = &rows[0];
+        let due_rates = rows[1].iter().filter(|row| moment(row, 1) <= self.work.now);
+        let rates: Vec<i32> = due_rates.map(|row| row.get(0)).collect();
+        self.rates_wait = !rows[1].is_empty();
         let none_due = due.first().is_none_or(|row| moment(row, 0) > self.work.now);
         if none_due && rates.is_empty() {
             let waiting = due.iter().map(|row| (moment(row, 0), row.get(2))).take(64).collect();
             self.marks.looked(start, self.clock.now());
-            return Ok((waiting, firsts(lines, start, &rows[2])));
+            let mut cursors = firsts(lines, start, &rows[2]);
+            let with_tasks = || cursors.iter().filter(|cursor| cursor.more);
+            let first = with_tasks().next().map(|cursor| (cursor.line, cursor.tier));
+            self.served.seen(with_tasks().count(), first);
+            if let Some(rows) = rows.get(3)
+                && let Some(cursor) =
+                    cursors.iter_mut().find(|cursor| (cursor.line, cursor.tier) == (line, tier))
+            {
+                self.keep_page(cursor, rows, size).await?;
+            }
+            return Ok((waiting, cursors));
         }
+        self.wrote = true;
         let waiting = self.fall_due().await?;
-        self.rates_allow(rates.iter().map(|row| row.get(0)).collect()).await?;
+        self.rates_allow(rates).await?;
         Ok((waiting, self.cursors(lines, start).await?))
     }
 
@@ -115,7 +137,8 @@ impl Leasing<'_> {
         let sql = "SELECT k.id, k.wake_at FROM limit_keys k WHERE k.wake_at IS NOT NULL
             AND (SELECT true FROM parked p WHERE p.limit_key = k.id AND NOT p.task = ANY($1) LIMIT 1)";
         let moved: Vec<i64> = self.work.staged.tasks.keys().copied().collect();
-        let rows = self.tx.query(sql, &[&moved]).await?;
+        // Mostly no rate holds anybody back, which was seen on the way in.
+        let rows = if self.rates_wait { self.tx.query(sql, &[&moved]).await? } else { vec![] };
         let parked = self.work.staged.tasks.values().flatten().filter_map(|placed| match placed.at {
             At::Parked(key, _) => Some((key, None)),
             _ => None,

@@ -15,12 +15,12 @@ use crate::marks::{self, Marks, Start};
 use crate::names::Names;
 use crate::naming::Naming;
 use crate::place::{At, Placed};
-use crate::tx::{Abort, Tx, Write};
+use crate::tx::{Abort, Tx, Value, Write};
 use crate::work::Work;
-use line::{Candidate, Cursor, OF_PAGE, candidate};
+use line::{Candidate, Cursor, PARKED_PAGE};
 use orchestrator_core::order::effective_tier;
 use orchestrator_store::{Clock, LeaseAsk, LeaseGrant};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -29,24 +29,50 @@ const MAX_PARKED: usize = 5000;
 
 /// Which lines were served when, so that they take turns.
 #[derive(Debug, Default)]
-pub struct Served(Mutex<(u64, FxHashMap<i32, u64>)>);
+pub struct Served(Mutex<Turns>);
+
+#[derive(Debug, Default)]
+struct Turns {
+    now: u64,
+    last: FxHashMap<i32, u64>,
+    only: Option<(i32, u8)>,
+    /// Lines and tiers whose front is written down.
+    fronts: FxHashSet<(i32, u8)>,
+}
 
 impl Served {
-    fn inner(&self) -> MutexGuard<'_, (u64, FxHashMap<i32, u64>)> {
+    fn turns(&self) -> MutexGuard<'_, Turns> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// When a line was served last.
     fn last(&self, line: i32) -> u64 {
-        self.inner().1.get(&line).copied().unwrap_or(0)
+        self.turns().last.get(&line).copied().unwrap_or(0)
     }
 
     /// A line is served.
     fn note(&self, line: i32) {
-        let mut inner = self.inner();
-        inner.0 += 1;
-        let turn = inner.0;
-        inner.1.insert(line, turn);
+        let mut turns = self.turns();
+        turns.now += 1;
+        let now = turns.now;
+        turns.last.insert(line, now);
+    }
+
+    /// The fronts of these lines and tiers are written down.
+    pub fn has_fronts<'k>(&self, keys: impl Iterator<Item = &'k (i32, u8)>) {
+        self.turns().fronts.extend(keys);
+    }
+
+    /// The line and tier that alone had tasks when somebody looked last and found any.
+    fn only(&self) -> Option<(i32, u8)> {
+        self.turns().only
+    }
+
+    /// So many lines and tiers have tasks; this is one of them.
+    fn seen(&self, lines: usize, first: Option<(i32, u8)>) {
+        if lines > 0 {
+            self.turns().only = first.filter(|_| lines == 1);
+        }
     }
 }
 
@@ -64,6 +90,10 @@ pub struct Leasing<'a> {
     pub clock: &'a dyn Clock,
     pub keys: Keys,
     pub parked: usize,
+    /// Whether a rate holds anybody back.
+    pub rates_wait: bool,
+    /// Whether something was written already.
+    pub wrote: bool,
     /// How far it got in each line and tier.
     pub reached: Reached,
     /// What it left where it is, because the job was in other hands.
@@ -76,7 +106,7 @@ impl Leasing<'_> {
     /// Fills the ask. The writes that go with it are left in [`Work`] and in what is returned beside the grant.
     pub async fn run(&mut self, ask: &LeaseAsk, mut start: Start) -> Result<(LeaseGrant, Vec<Write>), Abort> {
         let lines = self.lines(ask).await?;
-        let (waiting, mut cursors) = self.open(&lines, &mut start).await?;
+        let (waiting, mut cursors) = self.open(&lines, &mut start, ask.slots as usize).await?;
         let mut grant = LeaseGrant::default();
         loop {
             self.fill(&mut cursors, ask, &mut grant).await?;
@@ -209,19 +239,11 @@ impl Leasing<'_> {
             if !self.keys.has_room(*key, self.work.now) {
                 continue;
             }
-            let sql = format!(
-                "WITH page AS MATERIALIZED (
-                    SELECT NULL AS place, task, lane, stamp, since, attempt, failures, crashes, checkpoint
-                    FROM parked WHERE limit_key = $1 AND line = $2 AND tier = $3 AND NOT task = ANY($4)
-                    ORDER BY stamp, task LIMIT 1 FOR UPDATE SKIP LOCKED
-                ) {OF_PAGE}"
-            );
             let mut known: Vec<i64> = cursor.page.values().map(|candidate| candidate.task).collect();
             known.extend(self.work.staged.tasks.keys());
-            let rows = self.tx.query(&sql, &[key, &cursor.line, &i16::from(cursor.tier), &known]).await?;
-            let found: Vec<Candidate> = rows.iter().map(|row| candidate(row, Some(*key))).collect();
-            self.learn(&found).await?;
-            self.lock_heads(&found).await?;
+            let (line, tier) = (cursor.line, i16::from(cursor.tier));
+            let rows = self.tx.query(PARKED_PAGE, &[key, &line, &tier, &known]).await?;
+            let found = self.candidates(&rows, Some(*key)).await?;
             for candidate in found {
                 let place = (candidate.spot.stamp, candidate.task).max(after);
                 cursor.page.insert(place, candidate);
@@ -251,10 +273,11 @@ impl Leasing<'_> {
                 SELECT w.line, w.tier, 0, w.next FROM unnest($1::int[], $2::smallint[], $3::bigint[]) w(line, tier, next)
                 WHERE NOT EXISTS (SELECT FROM fair f WHERE f.line = ANY (ARRAY[w.line]) AND f.tier = ANY (ARRAY[w.tier]) AND f.tenant = 0)
                 ON CONFLICT DO NOTHING";
-            writes.push(Write::new(
-                make,
-                vec![Arc::new(lines.clone()), Arc::new(tiers.clone()), Arc::new(next.clone())],
-            ));
+            if !rows.keys().all(|front| self.served.turns().fronts.contains(front)) {
+                let values: Vec<Value> =
+                    vec![Arc::new(lines.clone()), Arc::new(tiers.clone()), Arc::new(next.clone())];
+                writes.push(Write::new(make, values));
+            }
             // Who finds the row in other hands leaves it: the other lease moves the front as well.
             let push = "UPDATE fair f SET next = w.next
                 FROM (SELECT x.line, x.tier, w.next FROM unnest($1::int[], $2::smallint[], $3::bigint[]) w(line, tier, next)

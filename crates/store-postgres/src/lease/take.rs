@@ -28,8 +28,7 @@ impl Leasing<'_> {
         let (name, flow, spec, payload) = match candidate.flow {
             None => {
                 let spec = candidate.spec.ok_or_else(|| load::unreadable("a job"))?;
-                let payload = candidate.payload.clone().ok_or_else(|| load::unreadable("a job"))?;
-                ("main".into(), None, spec, payload)
+                ("main".into(), None, spec, candidate.payload.clone())
             }
             Some(flow) => self.of_flow(flow, seq, &candidate).await?,
         };
@@ -115,9 +114,8 @@ impl Leasing<'_> {
                 *self.work.known.spec_ids.get(&rules.spec).ok_or_else(|| load::unreadable("a spec"))?
             }
         };
-        let payload =
-            candidate.own.clone().or_else(|| rules.literal.clone()).or_else(|| candidate.payload.clone());
-        let payload = payload.ok_or_else(|| load::unreadable("what a task gets"))?;
+        let own = candidate.own.clone().or_else(|| rules.literal.clone());
+        let payload = own.unwrap_or_else(|| candidate.payload.clone());
         Ok((name, (!plan.is_implicit()).then(|| plan.name().clone()), spec, payload))
     }
 

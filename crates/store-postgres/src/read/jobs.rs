@@ -1,13 +1,16 @@
 //! Jobs as the catalog shows them.
 
 use super::row::Columns;
-use super::tasks::Wanted;
+use super::tasks::{Wanted, view};
 use super::{Read, Reader, sql, unreadable};
 use crate::names::Known;
+use futures_util::future::try_join;
 use orchestrator_core::flow::{Plan, Run};
 use orchestrator_core::{JobId, JobState, Json, Priority, TaskId, TaskSpec, Timestamp};
+use orchestrator_store::packed::pack;
 use orchestrator_store::{FlowRef, JobView, TaskView};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_postgres::Row;
 
@@ -128,9 +131,16 @@ impl Job {
 impl Reader<'_> {
     /// One job, if there is one with this id.
     pub async fn job(&self, id: JobId) -> Read<Option<JobView>> {
-        match self.find(id).await? {
-            Some(job) => Ok(self.views(&[job]).await?.pop()),
-            None => Ok(None),
+        let Some(seq) = self.ids.seq(id) else { return Ok(None) };
+        // A job of a queue has one task, whose number is known: all is asked at once. For others that is in vain.
+        let (mut jobs, facts) = try_join(self.jobs(&[seq]), self.facts(&[pack(seq, 0)], &[seq])).await?;
+        let Some(job) = jobs.pop().filter(|job| self.is(job, id)) else { return Ok(None) };
+        match job.kind {
+            Kind::Queue(_) => {
+                let task = view(Wanted { job: &job, index: 0 }, &mut { facts })?;
+                Ok(Some(job.view(id, vec![], vec![task])))
+            }
+            Kind::Flow(_) => Ok(self.views(&[job]).await?.pop()),
         }
     }
 
@@ -157,7 +167,11 @@ impl Reader<'_> {
     async fn find(&self, id: JobId) -> Read<Option<Job>> {
         let Some(seq) = self.ids.seq(id) else { return Ok(None) };
         let found = self.jobs(&[seq]).await?.pop();
-        Ok(found.filter(|job| self.ids.job(job.created, job.seq) == id))
+        Ok(found.filter(|job| self.is(job, id)))
+    }
+
+    fn is(&self, job: &Job, id: JobId) -> bool {
+        self.ids.job(job.created, job.seq) == id
     }
 
     /// The jobs with these numbers, in order of their numbers.
@@ -214,16 +228,17 @@ impl Reader<'_> {
 
     /// What jobs wait for, of those that do.
     async fn waits(&self, jobs: &[Job]) -> Read<FxHashMap<i64, Vec<JobId>>> {
-        let mut found: FxHashMap<i64, Vec<JobId>> = FxHashMap::default();
+        let mut found: FxHashMap<i64, BTreeMap<i64, JobId>> = FxHashMap::default();
         let waits = |job: &&Job| matches!(&job.kind, Kind::Flow(head) if head.run.waits > 0);
         let waiters: Vec<i64> = jobs.iter().filter(waits).map(|job| job.seq).collect();
         if !waiters.is_empty() {
             for row in self.query(sql::WAITS, &[&waiters]).await? {
-                let id = self.ids.job(row.moment("created")?, row.try_get("job")?);
-                found.entry(row.try_get("waiter")?).or_default().push(id);
+                let seq: i64 = row.try_get("job")?;
+                let id = self.ids.job(row.moment("created")?, seq);
+                found.entry(row.try_get("waiter")?).or_default().insert(seq, id);
             }
         }
-        Ok(found)
+        Ok(found.into_iter().map(|(waiter, jobs)| (waiter, jobs.into_values().collect())).collect())
     }
 }
 

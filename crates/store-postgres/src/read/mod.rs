@@ -16,20 +16,19 @@ mod sql;
 mod stats;
 mod tasks;
 
-#[cfg(test)]
-pub use sql::REMOVABLE;
-
 pub use journal::{NUMBERING as JOURNAL_NUMBERING, journal};
 
 use crate::names::Names;
-use deadpool_postgres::{Client, Transaction};
-use futures_util::future::try_join_all;
+use deadpool_postgres::Client;
+use futures_util::FutureExt;
+use futures_util::future::{try_join, try_join_all};
 use orchestrator_store::Held;
 use orchestrator_store::packed::Ids;
 use rustc_hash::FxHashSet;
 use std::fmt::{self, Display, Formatter};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Error, IsolationLevel, Row};
+use tokio_postgres::{Error, Row};
 
 /// Why a read came to nothing.
 #[derive(Debug)]
@@ -76,18 +75,21 @@ pub type Read<T> = Result<T, ReadError>;
 /// A statement and its values.
 type Ask<'a> = (&'static str, &'a [&'a (dyn ToSql + Sync)]);
 
+/// Begins to read: one moment for all questions, and nothing is written.
+const BEGIN: &str = "START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+
 /// Reads at one moment. Whatever is asked of one reader fits together.
 pub struct Reader<'a> {
-    tx: Transaction<'a>,
+    client: Client,
+    begun: AtomicBool,
     ids: Ids,
     names: &'a Names,
 }
 
 impl<'a> Reader<'a> {
-    /// Begins to read. The moment is that of the first question.
-    pub async fn begin(client: &'a mut Client, ids: Ids, names: &'a Names) -> Read<Reader<'a>> {
-        let builder = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
-        Ok(Reader { tx: builder.read_only(true).start().await?, ids, names })
+    /// A reader on a connection that is nobody else's. The moment is that of the first question.
+    pub fn new(client: Client, ids: Ids, names: &'a Names) -> Reader<'a> {
+        Reader { client, begun: AtomicBool::new(false), ids, names }
     }
 
     /// Whether each attempt still holds its lease.
@@ -105,13 +107,30 @@ impl<'a> Reader<'a> {
     }
 
     async fn query(&self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Read<Vec<Row>> {
-        let statement = self.tx.prepare_cached(sql).await?;
-        Ok(self.tx.query(&statement, values).await?)
+        let ask = async {
+            let statement = self.client.prepare_cached(sql).await?;
+            self.client.query(&statement, values).await
+        };
+        if self.begun.swap(true, Ordering::Relaxed) {
+            return Ok(ask.await?);
+        }
+        // Sent in this order and answered together.
+        Ok(try_join(self.client.batch_execute(BEGIN), ask).await?.1)
     }
 
     /// Sends several questions at once. The answers stand in their order.
     async fn query_all<const N: usize>(&self, asks: [Ask<'_>; N]) -> Read<[Vec<Row>; N]> {
         let answers = try_join_all(asks.map(|(sql, values)| self.query(sql, values))).await?;
         Ok(answers.try_into().expect("there are as many answers as questions"))
+    }
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        // Sent at once and not waited for: the next that has the connection is served after it. If it cannot be sent,
+        // the connection is gone, and the transaction with it.
+        if self.begun.load(Ordering::Relaxed) {
+            let _ = self.client.batch_execute("ROLLBACK").now_or_never();
+        }
     }
 }

@@ -1,4 +1,8 @@
 //! The statements of the reads. Columns are read by their names.
+//!
+//! They are planned once per session, as those of the writers are, and just so a join is written `= ANY (ARRAY[x])`:
+//! that can only be looked up row by row, also if the plan was made while the table was empty. Only the counts of all
+//! that lives read whole tables, and may join as they like.
 
 /// Who holds these tasks.
 pub const HOLDERS: &str = "SELECT task, attempt FROM leases WHERE task = ANY($1::bigint[])";
@@ -12,27 +16,27 @@ pub const JOBS: &str = "
     SELECT j.seq, j.created, j.spec, j.flow, j.tier, j.key, j.payload, j.previous, p.created AS previous_created,
            t.name AS tenant, f.version, r.body, r.output
     FROM jobs j
-    JOIN tenants t ON t.id = j.tenant
-    LEFT JOIN jobs p ON p.seq = j.previous
-    LEFT JOIN flows f ON f.id = j.flow
-    LEFT JOIN runs r ON r.seq = j.seq
+    JOIN tenants t ON t.id = ANY (ARRAY[j.tenant])
+    LEFT JOIN jobs p ON p.seq = ANY (ARRAY[j.previous])
+    LEFT JOIN flows f ON f.id = ANY (ARRAY[j.flow])
+    LEFT JOIN runs r ON r.seq = ANY (ARRAY[j.seq])
     WHERE j.seq = ANY($1::bigint[])
     ORDER BY j.seq";
 
 pub const WAITS: &str = "
     SELECT w.waiter, w.job, j.created
-    FROM waits w JOIN jobs j ON j.seq = w.job
-    WHERE w.waiter = ANY($1::bigint[])
-    ORDER BY w.waiter, w.job";
+    FROM unnest($1::bigint[]) g(waiter)
+    JOIN waits w ON w.waiter = ANY (ARRAY[g.waiter])
+    JOIN jobs j ON j.seq = ANY (ARRAY[w.job])";
 
 pub const ENDED: &str = "
     SELECT e.task, e.state, e.at, e.attempt, e.failures, e.crashes, e.output, l.limits, d.reason
-    FROM ended e JOIN lanes l ON l.id = e.lane LEFT JOIN dead d ON d.task = e.task
+    FROM ended e JOIN lanes l ON l.id = ANY (ARRAY[e.lane]) LEFT JOIN dead d ON d.task = ANY (ARRAY[e.task])
     WHERE e.task = ANY($1::bigint[])";
 
 pub const LEASED: &str = "
     SELECT h.task, h.attempt, h.failures, h.crashes, h.checkpoint, h.worker, h.started, h.expires, l.limits
-    FROM leases h JOIN lanes l ON l.id = h.lane
+    FROM leases h JOIN lanes l ON l.id = ANY (ARRAY[h.lane])
     WHERE h.task = ANY($1::bigint[])";
 
 /// Tasks that wait, wherever: $1 are the tasks, $2 the jobs of queues among those they belong to. What stands in line is
@@ -41,33 +45,35 @@ pub const WAITING: &str = "
     SELECT r.task, r.attempt, r.failures, r.crashes, r.checkpoint, NULL::bigint AS due, r.since, l.limits,
            false AS parked, false AS held
     FROM jobs j
-    JOIN lanes e ON e.id = j.lane
-    JOIN ready r ON r.line = coalesce(e.line, e.id) AND r.tier = j.tier AND r.stamp = j.entry AND r.task = j.seq << 20
-    JOIN lanes l ON l.id = r.lane
+    JOIN lanes e ON e.id = ANY (ARRAY[j.lane])
+    JOIN ready r ON r.line = ANY (ARRAY[coalesce(e.line, e.id)]) AND r.tier = ANY (ARRAY[j.tier])
+        AND r.stamp = ANY (ARRAY[j.entry]) AND r.task = ANY (ARRAY[j.seq << 20])
+    JOIN lanes l ON l.id = ANY (ARRAY[r.lane])
     WHERE j.seq = ANY($2::bigint[])
     UNION ALL
     SELECT r.task, r.attempt, r.failures, r.crashes, r.checkpoint, NULL, r.since, l.limits, false, false
     FROM tasks t
-    JOIN lanes e ON e.id = t.lane
-    JOIN ready r ON r.line = coalesce(e.line, e.id) AND r.tier = t.tier AND r.stamp = t.entry AND r.task = t.task
-    JOIN lanes l ON l.id = r.lane
+    JOIN lanes e ON e.id = ANY (ARRAY[t.lane])
+    JOIN ready r ON r.line = ANY (ARRAY[coalesce(e.line, e.id)]) AND r.tier = ANY (ARRAY[t.tier])
+        AND r.stamp = ANY (ARRAY[t.entry]) AND r.task = ANY (ARRAY[t.task])
+    JOIN lanes l ON l.id = ANY (ARRAY[r.lane])
     WHERE t.task = ANY($1::bigint[])
     UNION ALL
     SELECT p.task, p.attempt, p.failures, p.crashes, p.checkpoint, NULL, p.since, l.limits, true, false
-    FROM parked p JOIN lanes l ON l.id = p.lane WHERE p.task = ANY($1::bigint[])
+    FROM parked p JOIN lanes l ON l.id = ANY (ARRAY[p.lane]) WHERE p.task = ANY($1::bigint[])
     UNION ALL
     SELECT d.task, d.attempt, d.failures, d.crashes, d.checkpoint, d.due, NULL, l.limits, false, false
-    FROM delayed d JOIN lanes l ON l.id = d.lane WHERE d.task = ANY($1::bigint[])
+    FROM delayed d JOIN lanes l ON l.id = ANY (ARRAY[d.lane]) WHERE d.task = ANY($1::bigint[])
     UNION ALL
     SELECT h.task, h.attempt, h.failures, h.crashes, h.checkpoint, h.due, NULL, l.limits, false, true
-    FROM held h JOIN lanes l ON l.id = h.lane WHERE h.task = ANY($1::bigint[])";
+    FROM held h JOIN lanes l ON l.id = ANY (ARRAY[h.lane]) WHERE h.task = ANY($1::bigint[])";
 
 pub const ATTEMPTS: &str = "
     SELECT task, attempt, at, how, message FROM attempts WHERE task = ANY($1::bigint[]) ORDER BY task, n";
 
 pub const TASKS: &str = "
     SELECT t.task, t.payload, l.limits
-    FROM tasks t JOIN lanes l ON l.id = t.lane
+    FROM tasks t JOIN lanes l ON l.id = ANY (ARRAY[t.lane])
     WHERE t.task = ANY($1::bigint[])";
 
 /// How many tasks of each range are held by workers.
@@ -112,10 +118,10 @@ macro_rules! scan {
             " $1 ORDER BY seq ",
             $order,
             " LIMIT $2) j
-                 LEFT JOIN lanes l ON l.id = j.lane
-                 LEFT JOIN flows f ON f.id = j.flow
-                 LEFT JOIN runs r ON $6::smallint[] IS NOT NULL AND r.seq = j.seq
-                 LEFT JOIN ended e ON $6::smallint[] IS NOT NULL AND e.task = j.seq << 20
+                 LEFT JOIN lanes l ON l.id = ANY (ARRAY[j.lane])
+                 LEFT JOIN flows f ON f.id = ANY (ARRAY[j.flow])
+                 LEFT JOIN runs r ON $6::smallint[] IS NOT NULL AND r.seq = ANY (ARRAY[j.seq])
+                 LEFT JOIN ended e ON $6::smallint[] IS NOT NULL AND e.task = ANY (ARRAY[j.seq << 20])
              ) looked_at"
         )
     };
@@ -126,7 +132,7 @@ pub const SCAN_NEWEST: &str = scan!("<", "DESC", "min");
 /// Jobs that have not ended, as far as they may be in a state: heads that live in one of the states $1, and jobs whose
 /// tasks wait ($2 those that never ran, $3 those that did) or run ($4). Null takes heads in all states.
 pub const LIVE: &str = "
-    SELECT a.seq FROM alive a JOIN runs r ON r.seq = a.seq WHERE $1::smallint[] IS NULL OR r.state = ANY($1)
+    SELECT a.seq FROM alive a JOIN runs r ON r.seq = ANY (ARRAY[a.seq]) WHERE $1::smallint[] IS NULL OR r.state = ANY($1)
     UNION SELECT task >> 20 FROM ready WHERE CASE WHEN attempt = 0 THEN $2::boolean ELSE $3::boolean END
     UNION SELECT task >> 20 FROM parked WHERE CASE WHEN attempt = 0 THEN $2 ELSE $3 END
     UNION SELECT task >> 20 FROM delayed WHERE CASE WHEN attempt = 0 THEN $2 ELSE $3 END
@@ -152,10 +158,10 @@ pub const DEAD: &str = "
            e.attempt, e.failures, e.crashes,
            (SELECT a.message FROM attempts a WHERE a.task = d.task AND a.how <> 'stale' ORDER BY a.n DESC LIMIT 1) AS message
     FROM dead d
-    JOIN jobs j ON j.seq = d.task >> 20
-    JOIN ended e ON e.task = d.task
-    JOIN lanes l ON l.id = d.line
-    LEFT JOIN runs r ON r.seq = j.seq
+    JOIN jobs j ON j.seq = ANY (ARRAY[d.task >> 20])
+    JOIN ended e ON e.task = ANY (ARRAY[d.task])
+    JOIN lanes l ON l.id = ANY (ARRAY[d.line])
+    LEFT JOIN runs r ON r.seq = ANY (ARRAY[j.seq])
     WHERE d.task > $1 AND ($2::text IS NULL OR l.queue = $2) AND ($3::text IS NULL OR l.handler = $3)
     ORDER BY d.task
     LIMIT $4";
@@ -179,11 +185,11 @@ pub const LINES: &str = "SELECT id, queue, handler FROM lanes WHERE line IS NULL
 pub const COUNTS: &str = "
     SELECT r.line, 'ready' AS what, r.n, j.created AS oldest
     FROM (SELECT line, count(*) AS n, min(task) >> 20 AS oldest FROM ready GROUP BY line) r
-    JOIN jobs j ON j.seq = r.oldest
+    JOIN jobs j ON j.seq = ANY (ARRAY[r.oldest])
     UNION ALL
     SELECT p.line, 'parked', p.n, j.created
     FROM (SELECT line, count(*) AS n, min(task) >> 20 AS oldest FROM parked GROUP BY line) p
-    JOIN jobs j ON j.seq = p.oldest
+    JOIN jobs j ON j.seq = ANY (ARRAY[p.oldest])
     UNION ALL
     SELECT coalesce(l.line, l.id), CASE WHEN d.failures > 0 THEN 'retrying' ELSE 'scheduled' END, count(*), NULL
     FROM delayed d JOIN lanes l ON l.id = d.lane GROUP BY 1, 2

@@ -53,7 +53,7 @@ impl<'a> Wanted<'a> {
 
 /// What the tables say of some tasks.
 #[derive(Default)]
-struct Facts {
+pub(super) struct Facts {
     ended: FxHashMap<i64, Row>,
     leased: FxHashMap<i64, Row>,
     waiting: FxHashMap<i64, Row>,
@@ -74,36 +74,34 @@ impl Reader<'_> {
         if wanted.is_empty() {
             return Ok(vec![]);
         }
-        let mut facts = self.facts(wanted).await?;
+        let tasks: Vec<i64> = wanted.iter().map(|wanted| wanted.task()).collect();
+        let of_queues = wanted.iter().filter(|wanted| wanted.head().is_none());
+        let jobs: Vec<i64> = of_queues.map(|wanted| wanted.job.seq).collect();
+        let mut facts = self.facts(&tasks, &jobs).await?;
         if wanted.iter().any(|wanted| wanted.head().is_some()) {
             self.facts_of_flows(wanted, &mut facts).await?;
         }
         wanted.iter().map(|wanted| view(*wanted, &mut facts)).collect()
     }
 
-    async fn facts(&self, wanted: &[Wanted<'_>]) -> Read<Facts> {
-        let tasks: Vec<i64> = wanted.iter().map(|wanted| wanted.task()).collect();
-        let of_queues = wanted.iter().filter(|wanted| wanted.head().is_none());
-        let jobs: Vec<i64> = of_queues.map(|wanted| wanted.job.seq).collect();
-        let [ended, leased, waiting, attempts] = self
-            .query_all([
-                (sql::ENDED, &[&tasks]),
-                (sql::LEASED, &[&tasks]),
-                (sql::WAITING, &[&tasks, &jobs]),
-                (sql::ATTEMPTS, &[&tasks]),
-            ])
+    /// What the tables say of tasks; those of queues are also known by their jobs.
+    pub(super) async fn facts(&self, tasks: &[i64], jobs: &[i64]) -> Read<Facts> {
+        let [ended, leased, attempts] = self
+            .query_all([(sql::ENDED, &[&tasks]), (sql::LEASED, &[&tasks]), (sql::ATTEMPTS, &[&tasks])])
             .await?;
+        let (ended, leased) = (by_task(ended)?, by_task(leased)?);
+        // The places where tasks wait are many, so they are only asked for those that are not elsewhere.
+        let waits = |task: &&i64| !ended.contains_key(*task) && !leased.contains_key(*task);
+        let rest: Vec<i64> = tasks.iter().filter(waits).copied().collect();
+        let waiting = match rest.is_empty() {
+            true => vec![],
+            false => self.query(sql::WAITING, &[&rest, &jobs]).await?,
+        };
         let mut history: FxHashMap<i64, Vec<AttemptRecord>> = FxHashMap::default();
         for row in attempts {
             history.entry(row.try_get("task")?).or_default().push(record(&row)?);
         }
-        Ok(Facts {
-            ended: by_task(ended)?,
-            leased: by_task(leased)?,
-            waiting: by_task(waiting)?,
-            history,
-            ..Facts::default()
-        })
+        Ok(Facts { ended, leased, waiting: by_task(waiting)?, history, ..Facts::default() })
     }
 
     async fn facts_of_flows(&self, wanted: &[Wanted<'_>], facts: &mut Facts) -> Read<()> {
@@ -143,7 +141,7 @@ fn by_task(rows: Vec<Row>) -> Read<FxHashMap<i64, Row>> {
     rows.into_iter().map(|row| Ok((row.try_get("task")?, row))).collect()
 }
 
-fn view(wanted: Wanted<'_>, facts: &mut Facts) -> Read<TaskView> {
+pub(super) fn view(wanted: Wanted<'_>, facts: &mut Facts) -> Read<TaskView> {
     match &wanted.job.kind {
         Kind::Queue(spec) => of_queue(wanted, spec, facts),
         Kind::Flow(head) => of_flow(wanted, head, facts),

@@ -33,7 +33,7 @@ const LEASE: &str = "WITH free AS MATERIALIZED (
 const ACK: &str = "UPDATE jobs SET state = 2, lease_until = NULL WHERE id = ANY($1) AND state = 1";
 /// Our sessions bind the planner; this table is for the planner as it comes.
 const UNBOUND: &str = "SET plan_cache_mode = auto; SET enable_hashjoin = on; SET enable_mergejoin = on;
-    SET enable_seqscan = on; SET jit = on";
+    SET enable_seqscan = on; SET enable_bitmapscan = on; SET jit = on";
 
 /// A connection that is driven by a task of its own.
 struct Link {
