@@ -125,6 +125,16 @@ impl Cluster {
         server.wait().map(|_| ())
     }
 
+    /// Whether the server has ended by itself; then it can be started again.
+    pub fn has_ended(&mut self) -> io::Result<bool> {
+        let Some(server) = &mut self.server else { return Ok(false) };
+        let ended = server.try_wait()?.is_some();
+        if ended {
+            self.server = None;
+        }
+        Ok(ended)
+    }
+
     /// Makes the next start one of a standby.
     pub fn mark_standby(&self) -> io::Result<()> {
         self.write("standby.signal", "", 0o600)

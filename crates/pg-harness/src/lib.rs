@@ -10,6 +10,7 @@ mod watchdog;
 
 use cluster::Cluster;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use watchdog::Watchdog;
@@ -30,6 +31,8 @@ pub struct Options {
     pub settings: Vec<(String, String)>,
     /// Serve TLS with this certificate.
     pub tls: Option<Tls>,
+    /// Where the directory with all that it writes is made, if not where temporary files are.
+    pub dir: Option<PathBuf>,
 }
 
 /// What a server shows to its clients.
@@ -75,7 +78,13 @@ impl Server {
     pub fn launch(options: Options) -> io::Result<Server> {
         let binaries = binaries::find_or_install()?;
         let owner = cluster::owner()?;
-        let home = tempfile::Builder::new().prefix("pg-harness-").tempdir()?.keep();
+        let mut home = tempfile::Builder::new();
+        home.prefix("pg-harness-");
+        let home = match &options.dir {
+            Some(dir) => home.tempdir_in(dir)?,
+            None => home.tempdir()?,
+        };
+        let home = home.keep();
         let watchdog = Watchdog::start(&home)?;
         let mut cluster = Cluster::make(binaries, home, owner, &options)?;
         cluster.start()?;
@@ -113,7 +122,12 @@ impl Server {
 
     /// Runs SQL in a database as the superuser, and gives what it prints: rows on lines, columns parted by `|`.
     pub fn sql(&self, database: &str, sql: &str) -> String {
-        must("run SQL", self.cluster().sql(database, sql))
+        must("run SQL", self.try_sql(database, sql))
+    }
+
+    /// The same where it may fail.
+    pub fn try_sql(&self, database: &str, sql: &str) -> io::Result<String> {
+        self.cluster().sql(database, sql)
     }
 
     /// Ends all sessions of clients, as an operator or a failing network would. Gives how many there were.
@@ -134,6 +148,16 @@ impl Server {
     /// Starts a stopped server, under the same URL.
     pub fn start_again(&self) {
         must("start the server again", self.cluster().start());
+    }
+
+    /// Starts the server again if it has ended by itself. Says whether it had.
+    pub fn revive(&self) -> bool {
+        let mut cluster = self.cluster();
+        let ended = must("look whether the server runs", cluster.has_ended());
+        if ended {
+            must("start the server again", cluster.start());
+        }
+        ended
     }
 
     /// Stops the server in good order, which ends all sessions, and starts it again.

@@ -36,12 +36,11 @@ pub async fn load(
         return Ok(());
     }
     if settled {
-        let (reserve, number) = (naming.reserve(&needs.places), naming.number(needs.seqs));
-        let (places, seqs) = tokio::try_join!(reserve, number)?;
-        for (key, stamps) in places {
+        let reserved = naming.reserve(&needs.places, needs.seqs).await?;
+        for (key, stamps) in reserved.places {
             work.base.places.entry(key).or_default().extend(stamps);
         }
-        work.base.seqs.extend(seqs);
+        work.base.seqs.extend(reserved.seqs);
         return Ok(());
     }
     if !needs.ending.is_empty() {

@@ -6,6 +6,7 @@ use crate::load::{lane, lane_digest, spec_digest, unreadable};
 use crate::names::{Known, LaneName, Names};
 use crate::tx::{Abort, Tx};
 use crate::work::{FairKey, Needs};
+use futures_util::future::try_join;
 use orchestrator_core::flow::Plan;
 use orchestrator_core::{LimitKey, Limits, TaskSpec};
 use std::collections::BTreeMap;
@@ -25,6 +26,15 @@ macro_rules! lightly {
 
 /// Makes names known. It has connections of its own: whoever asks holds one already, and must not wait for another.
 pub struct Naming(pub Connections);
+
+/// What a transaction may use that asked for it.
+#[derive(Default)]
+pub struct Reserved {
+    /// Places in line.
+    pub places: Vec<(FairKey, RangeInclusive<i64>)>,
+    /// Numbers of new jobs.
+    pub seqs: Vec<i64>,
+}
 
 impl Naming {
     /// Makes known what is missing.
@@ -74,25 +84,10 @@ impl Naming {
         Ok(())
     }
 
-    /// Numbers for new jobs. One that is not used in the end leaves a gap.
-    pub async fn number(&self, n: usize) -> Result<Vec<i64>, Abort> {
-        const NUMBER: &str =
-            concat!("SELECT nextval('job_seq') FROM generate_series(1, $1::bigint), ", lightly!());
-        if n == 0 {
-            return Ok(vec![]);
-        }
-        let client = self.0.writer().await.map_err(Abort::Away)?;
-        let number = client.prepare_cached(NUMBER).await?;
-        Ok(client.query(&number, &[&(n as i64)]).await?.iter().map(|row| row.get(0)).collect())
-    }
-
-    /// Reserves places in line, each behind the last of its tenant and not before the front. A place that is not taken in
-    /// the end leaves a gap, which does no harm; nor does it if a server that crashes forgets that one was given, because
-    /// two tasks may have the same stamp.
-    pub async fn reserve(
-        &self,
-        places: &BTreeMap<FairKey, i64>,
-    ) -> Result<Vec<(FairKey, RangeInclusive<i64>)>, Abort> {
+    /// Reserves places in line, each behind the last of its tenant and not before the front, and numbers for new jobs. A
+    /// place or number that is not taken in the end leaves a gap, which does no harm; nor does it if a server that crashes
+    /// forgets that a place was given, because two tasks may have the same stamp.
+    pub async fn reserve(&self, places: &BTreeMap<FairKey, i64>, jobs: usize) -> Result<Reserved, Abort> {
         const MAKE: &str = "INSERT INTO fair (line, tier, tenant, next)
             SELECT line, tier, tenant, 0 FROM unnest($1::int[], $2::smallint[], $3::int[]) w(line, tier, tenant)
             ON CONFLICT DO NOTHING";
@@ -105,25 +100,44 @@ impl Naming {
             WHERE f.line = ANY (ARRAY[w.line]) AND f.tier = ANY (ARRAY[w.tier]) AND f.tenant = ANY (ARRAY[w.tenant])
             RETURNING f.line, f.tier, f.tenant, f.next - w.n, f.next - 1"
         );
-        let mut reserved = vec![];
-        let mut wanted: Vec<(FairKey, i64)> = places.iter().map(|(key, n)| (*key, *n)).collect();
-        while !wanted.is_empty() {
-            let lines: Vec<i32> = wanted.iter().map(|(key, _)| key.0).collect();
-            let tiers: Vec<i16> = wanted.iter().map(|(key, _)| i16::from(key.1)).collect();
-            let tenants: Vec<i32> = wanted.iter().map(|(key, _)| key.2).collect();
-            let n: Vec<i64> = wanted.iter().map(|(_, n)| *n).collect();
-            let client = self.0.writer().await.map_err(Abort::Away)?;
-            let reserve = client.prepare_cached(RESERVE).await?;
-            for row in client.query(&reserve, &[&lines, &tiers, &tenants, &n]).await? {
-                let key: FairKey = (row.get(0), crate::load::tier(&row, 1), row.get(2));
-                wanted.retain(|(wanted, _)| *wanted != key);
-                reserved.push((key, row.get(3)..=row.get(4)));
-            }
-            if !wanted.is_empty() {
-                let make = client.prepare_cached(MAKE).await?;
-                client.execute(&make, &[&lines, &tiers, &tenants]).await?;
-            }
+        const NUMBER: &str =
+            concat!("SELECT nextval('job_seq') FROM generate_series(1, $1::bigint), ", lightly!());
+        let mut reserved = Reserved::default();
+        if places.is_empty() && jobs == 0 {
+            return Ok(reserved);
         }
+        let client = self.0.writer().await.map_err(Abort::Away)?;
+        let (reserve, number) = (client.prepare_cached(RESERVE).await?, client.prepare_cached(NUMBER).await?);
+        let numbers = async {
+            match jobs {
+                0 => Ok(vec![]),
+                _ => client.query(&number, &[&(jobs as i64)]).await,
+            }
+        };
+        let all = async {
+            let mut wanted: Vec<(FairKey, i64)> = places.iter().map(|(key, n)| (*key, *n)).collect();
+            let mut found = vec![];
+            while !wanted.is_empty() {
+                let lines: Vec<i32> = wanted.iter().map(|(key, _)| key.0).collect();
+                let tiers: Vec<i16> = wanted.iter().map(|(key, _)| i16::from(key.1)).collect();
+                let tenants: Vec<i32> = wanted.iter().map(|(key, _)| key.2).collect();
+                let n: Vec<i64> = wanted.iter().map(|(_, n)| *n).collect();
+                for row in client.query(&reserve, &[&lines, &tiers, &tenants, &n]).await? {
+                    let key: FairKey = (row.get(0), crate::load::tier(&row, 1), row.get(2));
+                    wanted.retain(|(wanted, _)| *wanted != key);
+                    found.push((key, row.get(3)..=row.get(4)));
+                }
+                if !wanted.is_empty() {
+                    let make = client.prepare_cached(MAKE).await?;
+                    client.execute(&make, &[&lines, &tiers, &tenants]).await?;
+                }
+            }
+            Ok(found)
+        };
+        // One after the other on one connection, but sent together.
+        let (found, numbers) = try_join(all, numbers).await?;
+        reserved.places = found;
+        reserved.seqs = numbers.iter().map(|row| row.get(0)).collect();
         Ok(reserved)
     }
 

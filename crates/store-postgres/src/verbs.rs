@@ -246,6 +246,7 @@ impl Verbs {
                 marks: &self.marks,
                 clock: &*self.clock,
                 keys: Keys::default(),
+                careful: tries > 0,
                 parked: 0,
                 rates_wait: false,
                 wrote: false,

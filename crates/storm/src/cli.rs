@@ -23,7 +23,7 @@ pub struct Cli {
 }
 
 /// What `storm all` runs, in order.
-pub const ALL: [&str; 6] = ["kill", "stop", "term", "disk", "replicas", "database"];
+pub const ALL: [&str; 7] = ["kill", "stop", "term", "disk", "disk --postgres", "replicas", "database"];
 
 /// The storms.
 #[derive(Debug, Subcommand)]
@@ -230,6 +230,7 @@ pub struct TermArgs {
 #[derive(Debug, Args)]
 #[command(before_help = "Examples:
   storm disk
+  storm disk --postgres
   storm disk --rounds 1 --require")]
 pub struct DiskArgs {
     /// What every storm has.
@@ -238,9 +239,9 @@ pub struct DiskArgs {
     /// How often the disk fills up
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub rounds: u64,
-    /// How large the disk is, in megabytes
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    pub megabytes: u64,
+    /// How large the disk is, in megabytes [default: 64, on PostgreSQL 192]
+    #[arg(long, value_name = "N")]
+    pub megabytes: Option<u64>,
     /// Over how many seconds the load is spread
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub over: u64,

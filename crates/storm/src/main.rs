@@ -115,12 +115,14 @@ async fn fill(args: DiskArgs) -> Result<u8, Failure> {
 async fn all(args: cli::AllArgs) -> Result<u8, Failure> {
     let mut found = 0;
     for name in cli::ALL.into_iter().filter(|name| !args.skip.iter().any(|skipped| skipped == name)) {
-        let mut words = vec!["storm".to_owned(), name.to_owned(), "--seed".to_owned(), args.seed.to_string()];
+        let mut words = vec!["storm".to_owned()];
+        words.extend(name.split(' ').map(str::to_owned));
+        words.extend(["--seed".to_owned(), args.seed.to_string()]);
         if let Some(bin) = &args.bin {
             words.extend(["--bin".to_owned(), bin.display().to_string()]);
         }
         words.extend(args.keep.then(|| "--keep".to_owned()));
-        words.extend((args.require && name == "disk").then(|| "--require".to_owned()));
+        words.extend((args.require && name.starts_with("disk")).then(|| "--require".to_owned()));
         let code = Box::pin(brew(Cli::try_parse_from(words)?.storm)).await?;
         found |= u8::from(code != 0 && code != SKIPPED);
     }

@@ -11,7 +11,12 @@ pub struct Postgres(Arc<Server>);
 impl Postgres {
     /// Starts it.
     pub async fn launch() -> Result<Postgres, Failure> {
-        let launched = || Server::launch(Options { fsync: true, ..Options::default() });
+        Postgres::launch_with(Options::default()).await
+    }
+
+    /// Starts it with these options.
+    pub async fn launch_with(options: Options) -> Result<Postgres, Failure> {
+        let launched = || Server::launch(Options { fsync: true, ..options });
         Ok(Postgres(Arc::new(tokio::task::spawn_blocking(launched).await??)))
     }
 

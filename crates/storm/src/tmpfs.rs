@@ -26,6 +26,11 @@ impl SmallDisk {
         }
     }
 
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// A file on it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
@@ -52,10 +57,13 @@ impl SmallDisk {
         Ok(std::fs::remove_file(self.path("filler"))?)
     }
 
-    /// Copies what is on it, for it is gone soon.
+    /// Copies the files on it, for it is gone soon.
     pub fn save(&self, to: &Path) -> Result<(), Failure> {
         for entry in std::fs::read_dir(self.dir.path())? {
             let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                continue;
+            }
             std::fs::copy(entry.path(), to.join(entry.file_name()))?;
         }
         Ok(())

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// How many jobs are sent alone to measure the latency at idle.
 const ALONE: u32 = 1000;
+/// So often two sides take turns.
+const ROUNDS: u64 = 4;
 /// The key behind which jobs are parked.
 const FULL_KEY: &str = "host:full.example";
 
@@ -48,13 +50,19 @@ pub async fn run(args: &QueueArgs, place: &Place, out: &Output, report: &mut Rep
 /// is not theirs.
 async fn basics(args: &QueueArgs, place: &Place, out: &Output, report: &mut Report) -> CliResult<()> {
     idle(args, place, out, report).await?;
-    let (jobs, send) = (args.load.jobs, &args.load.send);
-    let raw_whole = if args.no_raw { None } else { Some(raw::cycle(jobs, send, place, out, report).await?) };
-    let whole = cycle(args, place, "cycle", out, "queue", report).await?;
-    if let Some(raw) = raw_whole {
-        report.ratio("queue whole / raw whole", whole, raw);
+    let bench = queue::open(place, "cycle", args.load.send.payload, args.keys).await?;
+    out.note(format!("queue: {} jobs through {} workers ...", args.load.jobs, args.workers));
+    if args.no_raw {
+        let whole = Side::Store(&bench).cycle(args, args.load.jobs).await?;
+        whole.tell("queue", report);
+    } else {
+        let bare = place.bare("raw-cycle").await?;
+        let (raw, own) =
+            in_turn(args, [("raw", Side::Bare(&bare)), ("queue", Side::Store(&bench))], report).await?;
+        report.ratio("queue whole / raw whole", own, raw);
     }
     report.memory("memory after the cycle");
+    drop(bench);
     let raw_calls =
         if args.no_raw { None } else { Some(raw::inserts(&args.load, place, out, report).await?) };
     let calls = calls(args, place, out, report).await?;
@@ -64,18 +72,68 @@ async fn basics(args: &QueueArgs, place: &Place, out: &Output, report: &mut Repo
     Ok(())
 }
 
-/// Submit everything, then run everything. Answers with jobs per second over both.
-async fn cycle(
+/// Something that takes jobs in and ends them.
+enum Side<'a> {
+    Bare(&'a raw::Bare),
+    Store(&'a Bench),
+}
+
+/// How long jobs took.
+#[derive(Default)]
+struct Took {
+    jobs: u64,
+    submit: Duration,
+    process: Duration,
+}
+
+impl Side<'_> {
+    /// Submits so many, then runs them all.
+    async fn cycle(&self, args: &QueueArgs, jobs: u64) -> CliResult<Took> {
+        let (submit, process) = match self {
+            Side::Bare(bare) => bare.cycle(jobs, &args.load.send).await?,
+            Side::Store(bench) => (
+                bench.submit(jobs, args.load.send.batch, |job| job).await?,
+                bench.process(jobs, args.workers).await?,
+            ),
+        };
+        Ok(Took { jobs, submit, process })
+    }
+}
+
+impl Took {
+    fn add(&mut self, more: Took) {
+        self.jobs += more.jobs;
+        self.submit += more.submit;
+        self.process += more.process;
+    }
+
+    /// Reports it. Answers with jobs per second over both.
+    fn tell(&self, name: &str, report: &mut Report) -> f64 {
+        report.rate(format!("{name} submit"), self.jobs, self.submit);
+        report.rate(format!("{name} process"), self.jobs, self.process);
+        report.rate(format!("{name} whole"), self.jobs, self.submit + self.process)
+    }
+}
+
+/// Cycles on two sides in turn, so that both have their share of what else goes on in the machine and of what a load leaves
+/// behind. Answers with jobs per second of both.
+async fn in_turn(
     args: &QueueArgs,
-    place: &Place,
-    store: &str,
-    out: &Output,
-    name: &str,
+    [(name, one), (other_name, other)]: [(&str, Side<'_>); 2],
     report: &mut Report,
-) -> CliResult<f64> {
-    out.note(format!("{name}: {} jobs through {} workers ...", args.load.jobs, args.workers));
-    let bench = queue::open(place, store, args.load.send.payload, args.keys).await?;
-    run_cycle(&bench, args, name, report).await
+) -> CliResult<(f64, f64)> {
+    let (mut took, mut other_took) = (Took::default(), Took::default());
+    let jobs = args.load.jobs / ROUNDS;
+    for round in 0..ROUNDS {
+        if round % 2 == 0 {
+            took.add(one.cycle(args, jobs).await?);
+        }
+        other_took.add(other.cycle(args, jobs).await?);
+        if round % 2 == 1 {
+            took.add(one.cycle(args, jobs).await?);
+        }
+    }
+    Ok((took.tell(name, report), other_took.tell(other_name, report)))
 }
 
 /// Cycles over and over in one store, beside the bare database.
@@ -142,25 +200,19 @@ async fn limited(
     out: &Output,
     report: &mut Report,
 ) -> CliResult<()> {
-    let keyless = cycle(args, place, "keyless", out, "without keys", report).await?;
-    out.note(format!("queue: two limit keys per job over {hosts} hosts ..."));
+    out.note(format!("queue: without and with two limit keys per job over {hosts} hosts ..."));
+    let keyless = queue::open(place, "keyless", args.load.send.payload, args.keys).await?;
     let bench = queue::open_limited(place, "limited", args.load.send.payload, hosts).await?;
     for (key, cap) in [("host:*", 4), ("resolver:*", 1000)] {
         let key: LimitKey = key.parse().map_err(failed)?;
         let rule = LimitChange { key, rule: Some(LimitRule::at_most(cap)), origin: RuleOrigin::Operator };
         bench.engine.store().set_limits(vec![rule]).await.map_err(failed)?;
     }
-    let rate = run_cycle(&bench, args, &format!("two keys over {hosts} hosts"), report).await?;
-    report.ratio("two keys / without keys", rate, keyless);
+    let name = format!("two keys over {hosts} hosts");
+    let sides = [("without keys", Side::Store(&keyless)), (&*name, Side::Store(&bench))];
+    let (without, with) = in_turn(args, sides, report).await?;
+    report.ratio("two keys / without keys", with, without);
     Ok(())
-}
-
-async fn run_cycle(bench: &Bench, args: &QueueArgs, name: &str, report: &mut Report) -> CliResult<f64> {
-    let submit = bench.submit(args.load.jobs, args.load.send.batch, |job| job).await?;
-    let process = bench.process(args.load.jobs, args.workers).await?;
-    report.rate(format!("{name} submit"), args.load.jobs, submit);
-    report.rate(format!("{name} process"), args.load.jobs, process);
-    Ok(report.rate(format!("{name} whole"), args.load.jobs, submit + process))
 }
 
 /// One job per call from many callers.
@@ -226,14 +278,16 @@ async fn parked(
     out: &Output,
     report: &mut Report,
 ) -> CliResult<()> {
-    let free = cycle(args, place, "free", out, "beside nothing", report).await?;
-    out.note(format!("queue: beside {jobs} jobs behind a full key ..."));
+    out.note(format!("queue: without and beside {jobs} jobs behind a full key ..."));
+    let free = queue::open(place, "free", args.load.send.payload, args.keys).await?;
     let bench = queue::open(place, "parked", args.load.send.payload, args.keys).await?;
     let key: LimitKey = FULL_KEY.parse().map_err(failed)?;
     let stop = LimitChange { key, rule: Some(LimitRule::at_most(0)), origin: RuleOrigin::Operator };
     bench.engine.store().set_limits(vec![stop]).await.map_err(failed)?;
     bench.submit(jobs, args.load.send.batch, behind_full_key).await?;
-    let beside = run_cycle(&bench, args, &format!("beside {jobs} parked"), report).await?;
+    let name = format!("beside {jobs} parked");
+    let sides = [("beside nothing", Side::Store(&free)), (&*name, Side::Store(&bench))];
+    let (free, beside) = in_turn(args, sides, report).await?;
     report.ratio("beside parked / beside nothing", beside, free);
     Ok(())
 }
@@ -262,9 +316,11 @@ async fn history(
         bench.process(part, args.workers).await?;
         ended += part;
     }
-    let empty = cycle(args, place, "empty", out, "in an empty file", report).await?;
-    out.note(format!("queue: after {jobs} ended jobs ..."));
-    let after = run_cycle(&bench, args, &format!("after {jobs} ended"), report).await?;
-    report.ratio("after history / in an empty file", after, empty);
+    out.note(format!("queue: after {jobs} ended jobs, and without ..."));
+    let empty = queue::open(place, "empty", args.load.send.payload, args.keys).await?;
+    let name = format!("after {jobs} ended");
+    let sides = [("in an empty store", Side::Store(&empty)), (&*name, Side::Store(&bench))];
+    let (empty, after) = in_turn(args, sides, report).await?;
+    report.ratio("after history / in an empty store", after, empty);
     Ok(())
 }

@@ -232,11 +232,14 @@ fn counts(work: &Work, out: &mut Vec<Write>) {
 }
 
 /// Lets those into line that may start now: for each place that came free under a key, the first of each line and tier
-/// that is parked behind it.
-pub const WAKE: &str = "WITH moved AS (
+/// that is parked behind it. Mostly nobody is, which one look tells.
+pub const WAKE: &str = "WITH wanted AS MATERIALIZED (
+        SELECT w.key, w.n FROM unnest($1::int[], $2::bigint[]) w(key, n)
+        WHERE (SELECT true FROM parked p WHERE p.limit_key = w.key LIMIT 1)
+    ), moved AS (
         DELETE FROM parked p USING (
             SELECT x.limit_key, x.line, x.tier, x.stamp, x.task
-            FROM unnest($1::int[], $2::bigint[]) w(key, n)
+            FROM wanted w
             JOIN key_lines k ON k.limit_key = ANY (ARRAY[w.key])
             CROSS JOIN (VALUES (0::smallint), (1::smallint), (2::smallint), (3::smallint)) t(tier)
             CROSS JOIN LATERAL (
@@ -256,9 +259,7 @@ fn slots(work: &Work, out: &mut Vec<Write>) {
     if !staged.freed.is_empty() {
         let keys: Vec<i32> = staged.freed.keys().copied().collect();
         let by: Vec<i32> = staged.freed.values().copied().collect();
-        // One by one in order of their numbers, as everybody does.
-        let lock = "SELECT id FROM limit_keys WHERE id = ANY($1) ORDER BY id FOR UPDATE";
-        out.push(Write::new(lock, vec![Arc::new(keys.clone())]));
+        // Row by row in the order of the array, which is that of their numbers, as everybody locks them.
         let sql = "UPDATE limit_keys k SET running = k.running - w.n FROM unnest($1::int[], $2::int[]) w(id, n) WHERE k.id = ANY (ARRAY[w.id])";
         out.push(Write::new(sql, vec![Arc::new(keys), Arc::new(by)]));
     }

@@ -12,7 +12,7 @@ use crate::flush;
 use crate::limits::{Keys, Room};
 use crate::load;
 use crate::marks::{self, Marks, Start};
-use crate::names::Names;
+use crate::names::{Lane, Names};
 use crate::naming::Naming;
 use crate::place::{At, Placed};
 use crate::tx::{Abort, Tx, Value, Write};
@@ -89,6 +89,8 @@ pub struct Leasing<'a> {
     pub marks: &'a Marks,
     pub clock: &'a dyn Clock,
     pub keys: Keys,
+    /// Whether limit keys are locked from the start.
+    pub careful: bool,
     pub parked: usize,
     /// Whether a rate holds anybody back.
     pub rates_wait: bool,
@@ -146,9 +148,8 @@ impl Leasing<'_> {
                 continue;
             }
             let Some((place, candidate)) = cursor.page.pop_first() else { continue };
-            self.lock_keys(cursor, &candidate).await?;
             let lane = self.lane(candidate.lane)?;
-            match self.keys.room(&lane, self.work.now) {
+            match self.room(cursor, &lane).await? {
                 Room::Yes => {
                     let Some(leased) = self.take(cursor.tier, candidate, ask).await? else {
                         self.skipped.push(((cursor.line, cursor.tier), place.0));
@@ -169,7 +170,7 @@ impl Leasing<'_> {
         Ok(())
     }
 
-    fn lane(&self, id: i32) -> Result<Arc<crate::names::Lane>, Abort> {
+    fn lane(&self, id: i32) -> Result<Arc<Lane>, Abort> {
         self.work.known.lanes.get(&id).cloned().ok_or_else(|| load::unreadable("a lane"))
     }
 
@@ -201,17 +202,39 @@ impl Leasing<'_> {
         ranked.min().map(|(_, n)| n)
     }
 
-    /// Locks the limit keys of a candidate, and of those that come after it, so that it is done once per page.
-    async fn lock_keys(&mut self, cursor: &Cursor, candidate: &Candidate) -> Result<(), Abort> {
-        let lane = self.lane(candidate.lane)?;
-        if lane.keys.iter().all(|key| self.keys.knows(*key)) {
-            return Ok(());
+    /// Whether a task of a lane may start now. The limit keys of those that come after it are read too, so that it is done
+    /// once per page.
+    async fn room(&mut self, cursor: &Cursor, lane: &Lane) -> Result<Room, Abort> {
+        if !self.knows(lane) {
+            let ids = self.keys_of_page(cursor, lane)?;
+            if self.careful {
+                self.keys.lock(self.tx, ids).await?;
+            } else {
+                self.keys.look(self.tx, ids).await?;
+            }
         }
+        let room = self.keys.room(lane, self.work.now);
+        if self.keys.has_locked(lane) || (room == Room::Yes && !self.keys.has_rate(lane)) {
+            return Ok(room);
+        }
+        // From here on with locks: of all keys at once, so that they are locked in order.
+        self.careful = true;
+        let mut ids = self.keys_of_page(cursor, lane)?;
+        ids.extend(self.keys.known());
+        self.keys.lock(self.tx, ids).await?;
+        Ok(self.keys.room(lane, self.work.now))
+    }
+
+    fn keys_of_page(&self, cursor: &Cursor, lane: &Lane) -> Result<Vec<i32>, Abort> {
         let mut ids = lane.keys.clone();
         for other in cursor.page.values() {
             ids.extend(self.lane(other.lane)?.keys.iter().copied());
         }
-        self.keys.lock(self.tx, ids).await
+        Ok(ids)
+    }
+
+    fn knows(&self, lane: &Lane) -> bool {
+        lane.keys.iter().all(|key| self.keys.knows(*key))
     }
 
     /// Parks a task behind the key that has no room.
@@ -259,7 +282,8 @@ impl Leasing<'_> {
         let (ids, running, tat, wake) = self.keys.changed();
         if !ids.is_empty() {
             let sql = "UPDATE limit_keys k SET running = w.running, tat = w.tat,
-                    wake_at = CASE WHEN EXISTS (SELECT FROM parked p WHERE p.limit_key = k.id) THEN w.wake END
+                    wake_at = CASE WHEN w.wake IS NOT NULL AND (SELECT true FROM parked p WHERE p.limit_key = k.id LIMIT 1)
+                        THEN w.wake END
                 FROM unnest($1::int[], $2::int[], $3::bigint[], $4::bigint[]) w(id, running, tat, wake) WHERE k.id = ANY (ARRAY[w.id])";
             writes
                 .push(Write::new(sql, vec![Arc::new(ids), Arc::new(running), Arc::new(tat), Arc::new(wake)]));
@@ -286,6 +310,8 @@ impl Leasing<'_> {
                 WHERE f.line = ANY (ARRAY[w.line]) AND f.tier = ANY (ARRAY[w.tier]) AND f.tenant = 0";
             writes.push(Write::new(push, vec![Arc::new(lines), Arc::new(tiers), Arc::new(next)]));
         }
+        // At the very end, since others wait for these rows until the commit.
+        writes.extend(self.keys.count_unlocked());
         writes
     }
 }

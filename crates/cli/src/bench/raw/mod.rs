@@ -19,7 +19,8 @@ pub enum Bare {
 }
 
 impl Bare {
-    async fn cycle(&self, jobs: u64, send: &SendArgs) -> CliResult<(Duration, Duration)> {
+    /// Enqueues all, then leases and acknowledges in batches, a commit each. Answers with the time of both parts.
+    pub async fn cycle(&self, jobs: u64, send: &SendArgs) -> CliResult<(Duration, Duration)> {
         match self {
             Bare::Sqlite(bare) => bare.cycle(jobs, send),
             Bare::Postgres(bare) => bare.cycle(jobs, send).await,
