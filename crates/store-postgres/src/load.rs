@@ -10,6 +10,7 @@ use crate::work::{Head, JobRow, Needs, TaskRow, Work};
 use orchestrator_core::flow::Plan;
 use orchestrator_core::{Counters, DeadReason, Json, LimitKey, Limits, TaskSpec, Timestamp};
 use orchestrator_store::packed::{index_of, pack, seq_of, state_of};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -171,12 +172,23 @@ async fn load_heads(
     keep_heads(tx, names, naming, work, &rows).await
 }
 
-const HEADS: &str = "SELECT r.seq, r.body, r.output, j.created, j.flow, j.tier, j.tenant, j.entry, j.payload
-    FROM runs r JOIN jobs j ON j.seq = ANY (ARRAY[r.seq]) WHERE r.seq = ANY($1) ORDER BY r.seq FOR UPDATE OF r";
+/// Heads, which are locked, and behind them their jobs as rows without a body.
+macro_rules! heads {
+    ($lock:literal) => {
+        concat!(
+            "WITH head AS MATERIALIZED (
+                SELECT seq, body, output FROM runs WHERE seq = ANY($1) ORDER BY seq ",
+            $lock,
+            ")
+            SELECT seq, body, output, NULL::bigint, NULL::int, NULL::smallint, NULL::int, NULL::bigint FROM head
+            UNION ALL SELECT seq, NULL, payload, created, flow, tier, tenant, entry FROM jobs
+                WHERE seq = ANY (ARRAY(SELECT seq FROM head))"
+        )
+    };
+}
+const HEADS: &str = heads!("FOR UPDATE");
 /// The same, but for heads that others hold.
-pub const FREE_HEADS: &str =
-    "SELECT r.seq, r.body, r.output, j.created, j.flow, j.tier, j.tenant, j.entry, j.payload
-    FROM runs r JOIN jobs j ON j.seq = ANY (ARRAY[r.seq]) WHERE r.seq = ANY($1) ORDER BY r.seq FOR UPDATE OF r SKIP LOCKED";
+pub const FREE_HEADS: &str = heads!("FOR UPDATE SKIP LOCKED");
 
 /// Keeps heads that were read.
 pub async fn keep_heads(
@@ -186,25 +198,30 @@ pub async fn keep_heads(
     work: &mut Work,
     rows: &[Row],
 ) -> Result<(), Abort> {
-    let unknown: Vec<i32> =
-        rows.iter().map(|row| row.get(4)).filter(|flow| !work.known.flows.contains_key(flow)).collect();
+    let is_head = |row: &&Row| row.get::<_, Option<&[u8]>>(1).is_some();
+    let jobs: FxHashMap<i64, &Row> =
+        rows.iter().filter(|row| !is_head(row)).map(|row| (row.get(0), row)).collect();
+    let flows = jobs.values().map(|row| row.get(4));
+    let unknown: Vec<i32> = flows.filter(|flow| !work.known.flows.contains_key(flow)).collect();
     if !unknown.is_empty() {
         naming.learn_flows(names, tx, &unknown).await?;
         work.known = names.known();
     }
-    for row in rows {
-        let (seq, flow): (i64, i32) = (row.get(0), row.get(4));
+    for row in rows.iter().filter(is_head) {
+        let seq: i64 = row.get(0);
+        let job = *jobs.get(&seq).ok_or_else(|| unreadable("the job of a head"))?;
+        let flow: i32 = job.get(4);
         let plan = work.known.flows.get(&flow).cloned();
         let head = Head {
             seq,
             flow,
             plan: plan.ok_or_else(|| unreadable("the flow of a job"))?,
             run: postcard::from_bytes(row.get(1)).map_err(|_| unreadable("the head of a job"))?,
-            created: Timestamp::from_millis(row.get(3)),
-            tenant: row.get(6),
-            tier: tier(row, 5),
-            run_at: row.get::<_, Option<i64>>(7).map(Timestamp::from_millis),
-            payload: Json::trusted(row.get::<_, &str>(8)),
+            created: Timestamp::from_millis(job.get(3)),
+            tenant: job.get(6),
+            tier: tier(job, 5),
+            run_at: job.get::<_, Option<i64>>(7).map(Timestamp::from_millis),
+            payload: Json::trusted(job.get::<_, &str>(2)),
             output: row.get::<_, Option<&str>>(2).map(Json::trusted),
         };
         work.base.heads.insert(seq, Some(head));

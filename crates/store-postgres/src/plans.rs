@@ -63,7 +63,7 @@ const BY: &[(&str, &str)] = &[
     ("DELETE FROM leases l WHERE l.task = ANY($1) AND l.attempt = $2", "leases_pkey"),
     ("FROM leases WHERE task = ANY($1) ORDER BY task FOR UPDATE", "leases_pkey"),
     ("ORDER BY d.due, d.task LIMIT $1", "delayed_pkey"),
-    ("FROM runs r JOIN jobs j ON j.seq = ANY (ARRAY[r.seq]) WHERE r.seq = ANY($1)", "runs_pkey"),
+    ("SELECT seq, body, output FROM runs WHERE seq = ANY($1) ORDER BY seq FOR UPDATE", "runs_pkey"),
     ("SELECT digest, job FROM keys WHERE digest = ANY($1)", "keys_pkey"),
     ("UPDATE limit_keys k SET running = k.running - w.n", "limit_keys_pkey"),
     ("DELETE FROM parked p USING (", "parked_pkey"),

@@ -37,6 +37,21 @@ pub(super) fn insert(table: &str, each: &[Column], alike: &[Column]) -> String {
     format!("INSERT INTO {table} ({names}) SELECT w.*{values} FROM unnest({arrays}) w")
 }
 
+/// Updates rows, which are found by the first column.
+pub(super) fn update(table: &str, each: &[Column], alike: &[Column]) -> String {
+    let list = |of: &mut dyn Iterator<Item = String>| of.collect::<Vec<_>>().join(", ");
+    let arrays = list(&mut (1..).zip(each).map(|(n, (_, kind))| format!("${n}::{kind}[]")));
+    let names = list(&mut each.iter().map(|(name, _)| (*name).to_owned()));
+    let first = each.len() + 1;
+    let own = each[1..].iter().map(|(name, _)| format!("{name} = w.{name}"));
+    let set =
+        list(&mut own.chain((first..).zip(alike).map(|(n, (name, kind))| format!("{name} = ${n}::{kind}"))));
+    let key = each[0].0;
+    format!(
+        "UPDATE {table} t SET {set} FROM unnest({arrays}) w({names}) WHERE t.{key} = ANY (ARRAY[w.{key}])"
+    )
+}
+
 /// What stands for a column that is the same in all rows.
 pub(super) fn first<T>(column: Vec<T>) -> T {
     column.into_iter().next().expect("there is a row, and every row has every column")
@@ -49,36 +64,33 @@ macro_rules! columns {
         struct $name { $($each: Vec<$kind>,)* $($($alike: Vec<$alike_kind>,)*)? }
 
         impl $name {
-            /// All columns as arrays, in their order.
-            fn values(self) -> Vec<Value> {
-                vec![$(Arc::new(self.$each) as Value,)* $($(Arc::new(self.$alike) as Value,)*)?]
-            }
-
             /// Puts the rows into the table, if there are any.
             fn insert(self, out: &mut Vec<Write>) {
-                static APART: LazyLock<String> = LazyLock::new(|| {
-                    let empty = $name::default();
-                    let all = [$(column(stringify!($each), &empty.$each),)*
-                        $($(column(stringify!($alike), &empty.$alike),)*)?];
-                    insert($table, &all, &[])
-                });
-                static ALIKE: LazyLock<String> = LazyLock::new(|| {
-                    let empty = $name::default();
-                    let each = [$(column(stringify!($each), &empty.$each)),*];
-                    insert($table, &each, &[$($(column(stringify!($alike), &empty.$alike)),*)?])
-                });
-                let some = [$(!self.$each.is_empty()),*].contains(&true);
-                if !some {
+                static TEXTS: LazyLock<[String; 2]> = LazyLock::new(|| $name::texts(insert));
+                self.write(&TEXTS, out);
+            }
+
+            /// The statements for rows that are apart, and for rows that are alike.
+            fn texts(make: fn(&str, &[Column], &[Column]) -> String) -> [String; 2] {
+                let empty = $name::default();
+                let each = [$(column(stringify!($each), &empty.$each)),*];
+                let alike: &[Column] = &[$($(column(stringify!($alike), &empty.$alike)),*)?];
+                [make($table, &[&each[..], alike].concat(), &[]), make($table, &each, alike)]
+            }
+
+            fn write(self, [apart, alike]: &'static [String; 2], out: &mut Vec<Write>) {
+                if [$(self.$each.is_empty()),*].contains(&true) {
                     return;
                 }
-                let alike = true $($(&& self.$alike.windows(2).all(|pair| pair[0] == pair[1]))*)?;
-                if !alike {
-                    out.push(Write::new(&APART, self.values()));
+                if !(true $($(&& self.$alike.windows(2).all(|pair| pair[0] == pair[1]))*)?) {
+                    let all: Vec<Value> =
+                        vec![$(Arc::new(self.$each) as Value,)* $($(Arc::new(self.$alike) as Value,)*)?];
+                    out.push(Write::new(apart, all));
                     return;
                 }
                 let values: Vec<Value> =
                     vec![$(Arc::new(self.$each) as Value,)* $($(Arc::new(first(self.$alike)) as Value,)*)?];
-                out.push(Write::new(&ALIKE, values));
+                out.push(Write::new(alike, values));
             }
         }
     };

@@ -5,7 +5,7 @@ mod moves;
 
 use crate::tx::{Value, Write};
 use crate::work::{Base, Head, Work};
-use columns::{column, columns, first, insert};
+use columns::{Column, column, columns, first, insert, update};
 use orchestrator_core::{JobState, Json};
 use orchestrator_store::packed::{job_state_code, pack};
 use std::sync::{Arc, LazyLock};
@@ -16,9 +16,18 @@ columns!(Jobs of "jobs" {
     previous: Option<i64>,
 });
 columns!(Runs of "runs" {
-    seq: i64, state: i16, started: bool, body: Vec<u8>, output: Option<String>;
-    changed: i64, ended: Option<i64>, reason: Option<String>,
+    seq: i64, state: i16, body: Vec<u8>, ended: Option<i64>;
+    started: bool, output: Option<String>, changed: i64, reason: Option<String>,
 });
+
+impl Runs {
+    /// Changes the rows, if there are any.
+    fn update(self, out: &mut Vec<Write>) {
+        static TEXTS: LazyLock<[String; 2]> = LazyLock::new(|| Runs::texts(update));
+        self.write(&TEXTS, out);
+    }
+}
+
 columns!(Records of "attempts" { task: i64, attempt: i32, at: i64, how: String, message: String });
 
 fn text(json: &Option<Json>) -> Option<String> {
@@ -136,14 +145,7 @@ fn heads(work: &Work, out: &mut Vec<Write>) {
         }
     }
     new.insert(out);
-    if !changed.seq.is_empty() {
-        let sql = "UPDATE runs r SET state = w.state, started = w.started, body = w.body, output = w.output,
-                changed = w.changed, ended = w.ended, reason = w.reason
-            FROM unnest($1::bigint[], $2::smallint[], $3::bool[], $4::bytea[], $5::text[], $6::bigint[], $7::bigint[],
-                $8::text[]) w(seq, state, started, body, output, changed, ended, reason)
-            WHERE r.seq = ANY (ARRAY[w.seq])";
-        out.push(Write::new(sql, changed.values()));
-    }
+    changed.update(out);
     if !dies.0.is_empty() {
         let sql = "DELETE FROM alive a USING unnest($1::bigint[], $2::bigint[]) w(deadline, seq)
             WHERE a.deadline = ANY (ARRAY[w.deadline]) AND a.seq = ANY (ARRAY[w.seq])";

@@ -1,6 +1,6 @@
 //! Where tasks were and where they are now, as rows that go and come.
 
-use super::columns::{column, columns, first, insert};
+use super::columns::{Column, column, columns, first, insert};
 use super::{base_head, int, text};
 use crate::place::{At, Placed};
 use crate::tx::{Value, Write};
