@@ -13,6 +13,7 @@ mod hand;
 mod heal;
 mod kill;
 mod last;
+mod leftovers;
 mod load;
 mod operator;
 mod out;
@@ -61,15 +62,22 @@ fn main() -> ExitCode {
     }))
 }
 
-#[tokio::main]
-async fn run(storm: Storm) -> Result<u8, Failure> {
-    let mut asked = signal(SignalKind::terminate())?;
-    tokio::select! {
-        code = brew(storm) => code,
-        // What was started dies with what is dropped here.
-        _ = tokio::signal::ctrl_c() => Ok(INTERRUPTED),
-        _ = asked.recv() => Ok(INTERRUPTED),
+fn run(storm: Storm) -> Result<u8, Failure> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let code = runtime.block_on(async {
+        let mut asked = signal(SignalKind::terminate())?;
+        tokio::select! {
+            code = brew(storm) => code,
+            _ = tokio::signal::ctrl_c() => Ok(INTERRUPTED),
+            _ = asked.recv() => Ok(INTERRUPTED),
+        }
+    });
+    // What was started dies with the tasks that watch it.
+    drop(runtime);
+    if matches!(code, Ok(INTERRUPTED)) {
+        leftovers::remove();
     }
+    code
 }
 
 /// Runs one storm, or all of them.

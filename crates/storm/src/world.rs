@@ -67,6 +67,9 @@ impl World {
         let bin = find_binary(options.bin.clone(), &me)?;
         let dir = tempfile::Builder::new().prefix("storm-").tempdir()?;
         let path = dir.path().to_owned();
+        if !options.keep {
+            crate::leftovers::note(&path);
+        }
         let mut given = options.db.clone().or_else(|| settings.db.clone());
         let mut server = None;
         if given.is_none() && options.postgres {

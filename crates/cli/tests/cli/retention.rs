@@ -1,18 +1,25 @@
 //! Removing old jobs, by hand and by itself.
 
 use crate::support::{Place, until};
+use pg_harness::Server;
+use rustix::process::Signal;
 use serde_json::Value;
+use tokio_postgres::NoTls;
 
-/// Two jobs that completed, one that failed, and one that was cancelled.
 fn place() -> Place {
     let place = Place::new();
+    fill(&place);
+    place
+}
+
+/// Two jobs that completed, one that failed, and one that was cancelled.
+fn fill(place: &Place) {
     place.enqueue_script("good-1", "true", &[]);
     place.enqueue_script("good-2", "true", &[]);
     place.enqueue_script("bad", "exit 1", &["--max-retries", "0"]);
     place.expect(6, &["queue", "run", "--drain"]);
     place.enqueue_script("unwanted", "true", &[]);
     place.expect(0, &["jobs", "cancel", &place.newest()]);
-    place
 }
 
 fn keys(place: &Place) -> Vec<String> {
@@ -82,4 +89,53 @@ fn what_is_wrong_is_told() {
     assert!(config.stderr.contains("nor off; write it as 12h, 30d or off"), "{config:?}");
     place.write("orchestrator.toml", "");
     assert_eq!(keys(&place).len(), 4, "nothing was removed");
+}
+
+/// Kills a prune that has written the archive and waits for a lock to remove; `let_go` gives the lock up.
+fn killed_before_the_removal(place: &Place, let_go: impl FnOnce()) {
+    const PRUNE: [&str; 6] = ["jobs", "prune", "--older-than", "0s", "--archive", "old"];
+    let lines = || {
+        let files = std::fs::read_dir(place.path("old")).into_iter().flatten();
+        let files = files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+        files.map(|text| text.matches('\n').count()).sum::<usize>()
+    };
+    let mut victim = place.start(&PRUNE);
+    until("the archive to be written", || lines() == 2);
+    victim.signal(Signal::KILL);
+    assert_eq!(victim.end().code(), None);
+    let_go();
+    place.expect(0, &PRUNE);
+    assert_eq!(keys(place), ["bad", "unwanted"]);
+    let mut old = archived(place, "old");
+    old.sort_by_key(|job| job["id"].to_string());
+    assert!(old.len() >= 2, "{old:#?}");
+    old.dedup();
+    let kept: Vec<&str> = old.iter().filter_map(|job| job["key"].as_str()).collect();
+    assert_eq!(kept, ["good-1", "good-2"], "once or twice, but always the same");
+}
+
+#[test]
+fn a_kill_between_archive_and_removal_loses_nothing() {
+    let place = place();
+    let other = rusqlite::Connection::open(place.path("orchestrator.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    killed_before_the_removal(&place, || {
+        drop(other);
+        assert_eq!(keys(&place), ["good-1", "good-2", "bad", "unwanted"], "nothing went");
+    });
+}
+
+#[test]
+fn a_kill_between_archive_and_removal_loses_nothing_on_postgres() {
+    let place = Place::new();
+    let url = Server::shared().database();
+    place.write("orchestrator.toml", &format!("[store]\ndb = \"{url}\"\n"));
+    fill(&place);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (other, wire) = runtime.block_on(tokio_postgres::connect(&url, NoTls)).unwrap();
+    runtime.spawn(wire);
+    let lock = "BEGIN; SELECT FROM orchestrator.jobs FOR UPDATE";
+    runtime.block_on(other.batch_execute(lock)).unwrap();
+    // What the dead process sent may still be carried out.
+    killed_before_the_removal(&place, || drop((other, runtime)));
 }
