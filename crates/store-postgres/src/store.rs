@@ -12,13 +12,13 @@ use crate::schema;
 use crate::verbs::Verbs;
 use crate::wake::Wakes;
 use async_trait::async_trait;
-use orchestrator_core::{JobId, Millis, NewJob, Outcome, TaskId, Timestamp};
+use orchestrator_core::{JobId, Millis, NewJob, TaskId, Timestamp};
 use orchestrator_store::packed::Ids;
 use orchestrator_store::{
     Beat, Catalog, Clock, Command, Controlled, DeadLetter, FlowChange, FlowChanged, FlowView, Forget, Forgot,
     Held, JobFilter, JobView, JournalEntry, LeaseAsk, LeaseGrant, LimitChange, LimitView, LineFilter, Page,
     RemovableAsk, RemovablePage, Settled, Settlement, Stats, Store, StoreError, StoreResult, Submitted,
-    SweepAsk, Swept, TaskView,
+    SweepAsk, Swept, TaskView, untaken,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,6 +119,13 @@ fn at_read(error: ReadError) -> StoreError {
     }
 }
 
+/// Nobody waits for these tasks any more: they go back to their places.
+async fn give_back(verbs: &Verbs, batch: Vec<Settlement>) {
+    if let Err(abort) = verbs.settle(&batch).await {
+        tracing::warn!(?abort, "leases that nobody took could not be given back; they will run out");
+    }
+}
+
 /// Reads with one snapshot.
 macro_rules! read {
     ($self:ident, $reader:ident => $read:expr) => {{
@@ -146,23 +153,15 @@ impl Store for PostgresStore {
             if let Ok(grant) = &grant {
                 quiet.note(&ask, seen, grant);
             }
-            if let Err(Ok(untaken)) = reply.send(grant) {
-                // Nobody waits for it any more: the tasks go back to their places.
-                let back = |leased: &orchestrator_store::Leased| Settlement {
-                    held: leased.held(),
-                    outcome: Outcome::Released,
-                    jitter: 0.0,
-                };
-                let batch: Vec<Settlement> = untaken.tasks.iter().map(back).collect();
-                if let Err(abort) = verbs.settle(&batch).await {
-                    tracing::warn!(
-                        ?abort,
-                        "leases that nobody took could not be given back; they will run out"
-                    );
-                }
+            if let Err(Ok(grant)) = reply.send(grant) {
+                give_back(&verbs, untaken::given_back(&grant)).await;
             }
         });
-        answer.await.map_err(|_| StoreError::Closed)?
+        let verbs = self.verbs.clone();
+        let back = |batch: Vec<Settlement>| {
+            self.under_way.spawn(async move { give_back(&verbs, batch).await });
+        };
+        untaken::take(answer, back).await
     }
 
     async fn extend(&self, held: Vec<Held>, ttl: Millis) -> StoreResult<Vec<Beat>> {

@@ -17,7 +17,7 @@ use orchestrator_store::packed::{Ids, SALT_BITS};
 use orchestrator_store::{
     Beat, Clock, Command, Controlled, FlowChange, FlowChanged, Forget, Forgot, Held, LeaseAsk, LeaseGrant,
     LimitChange, Settled, Settlement, Store, StoreError, StoreResult, Submitted, SweepAsk, Swept,
-    SystemClock,
+    SystemClock, untaken,
 };
 use read::Readers;
 use rusqlite::{Connection, OptionalExtension};
@@ -128,12 +128,16 @@ impl SqliteStore {
         &self,
         request: impl FnOnce(oneshot::Sender<StoreResult<T>>) -> Request,
     ) -> StoreResult<T> {
-        let mailbox = lock(&self.mailbox).clone().ok_or(StoreError::Closed)?;
         let (reply, answer) = oneshot::channel();
-        mailbox.send(request(reply)).await.map_err(|_| StoreError::Closed)?;
-        // The writer ends when the last sender is gone: who only waits for an answer must not keep it.
-        drop(mailbox);
+        self.send(request(reply)).await?;
         answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Hands a request to the writer. The writer ends when the last sender is gone: who only waits for an answer does not
+    /// keep one.
+    async fn send(&self, request: Request) -> StoreResult<()> {
+        let mailbox = lock(&self.mailbox).clone().ok_or(StoreError::Closed)?;
+        mailbox.send(request).await.map_err(|_| StoreError::Closed)
     }
 }
 
@@ -166,7 +170,16 @@ impl Store for SqliteStore {
     }
 
     async fn lease(&self, ask: LeaseAsk) -> StoreResult<LeaseGrant> {
-        self.ask(|reply| Request::Lease(ask, reply)).await
+        let (reply, answer) = oneshot::channel();
+        self.send(Request::Lease(ask, reply)).await?;
+        let give_back = |batch| {
+            let (reply, _) = oneshot::channel();
+            // Where there is no writer or no room, the leases run out.
+            if let Some(mailbox) = &*lock(&self.mailbox) {
+                let _ = mailbox.try_send(Request::Settle(batch, reply));
+            }
+        };
+        untaken::take(answer, give_back).await
     }
 
     async fn extend(&self, held: Vec<Held>, ttl: Millis) -> StoreResult<Vec<Beat>> {

@@ -12,6 +12,7 @@ pub mod error;
 pub mod model;
 pub mod packed;
 mod retention;
+pub mod untaken;
 mod verbs;
 mod views;
 

@@ -35,8 +35,9 @@ use inbox::{Inbox, Received};
 use keys::Keys;
 use mailbox::{Answer, Reply};
 use orchestrator_core::planted::{Bug, planted};
-use orchestrator_core::{JobState, Json, Millis, Outcome, TaskState, Timestamp};
+use orchestrator_core::{JobState, Json, Millis, TaskState, Timestamp};
 use orchestrator_store::packed::{Ids, index_of, seq_of, state_code};
+use orchestrator_store::untaken::given_back;
 use orchestrator_store::{Clock, LeaseAsk, LeaseGrant, Settlement, StoreResult};
 use rusqlite::Connection;
 use rustc_hash::FxHashMap;
@@ -374,6 +375,5 @@ impl Writer<'_> {
 /// The leases of a grant that nobody took.
 fn undelivered(sent: Result<(), StoreResult<LeaseGrant>>) -> Vec<Settlement> {
     let Err(Ok(grant)) = sent else { return vec![] };
-    let give_back = |held| Settlement { held, outcome: Outcome::Released, jitter: 0.0 };
-    grant.tasks.iter().map(|task| give_back(task.held())).collect()
+    given_back(&grant)
 }

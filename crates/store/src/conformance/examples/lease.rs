@@ -7,6 +7,8 @@ use orchestrator_core::{
     Counters, JobState, Key, Millis, NewJob, Outcome, TaskId, TaskSpec, TaskState, WorkerId,
 };
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 pub(super) async fn a_lease_tells_all(world: &World) {
     let spec = Arc::new(spec().with_timeout(Some(Millis::mins(2))));
@@ -102,4 +104,29 @@ pub(super) async fn attempts_are_counted(world: &World) {
         world.settle(leased.held(), Outcome::Released).await;
     }
     assert_eq!(world.job(id).await.task().counters.attempt, 5);
+}
+
+/// Whoever asks may go away when the answer is already on its way.
+pub(super) async fn an_answer_that_nobody_takes_goes_back(world: &World) {
+    let id = world.add(job()).await;
+    let state = || async { world.task(id).await.state };
+    let mut asked = world.store.lease(ask(1));
+    let early = std::future::poll_fn(|cx| Poll::Ready(asked.as_mut().poll(cx))).await;
+    if early.is_pending() {
+        until(|| async { state().await == TaskState::Running }).await;
+        drop(asked);
+        until(|| async { state().await == TaskState::Queued }).await;
+        assert_eq!(world.lease_one().await.counters.failures, 0, "it costs nothing");
+    }
+}
+
+/// Waits for what a store does on its own.
+async fn until<F: Future<Output = bool>>(condition: impl Fn() -> F) {
+    for _ in 0..2000 {
+        if condition().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("it does not happen");
 }

@@ -47,6 +47,7 @@ pub async fn examples(fixture: &dyn Fixture) {
         lease {
             a_lease_tells_all, slots_bound_a_grant, only_asked_lines_are_served, a_leased_task_is_not_leased_again,
             a_delayed_job_waits_for_its_moment, a_moment_in_the_past_is_now, attempts_are_counted,
+            an_answer_that_nobody_takes_goes_back,
         }
         order {
             urgent_work_goes_first, a_tier_is_served_in_order_of_arrival, tenants_take_turns,
