@@ -18,6 +18,7 @@ use crate::place::{At, Placed};
 use crate::tx::{Abort, Tx, Value, Write};
 use crate::work::Work;
 use line::{Candidate, Cursor, PARKED_PAGE};
+use orchestrator_core::Millis;
 use orchestrator_core::order::effective_tier;
 use orchestrator_store::{Clock, LeaseAsk, LeaseGrant};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -26,6 +27,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most tasks that one lease parks: the rest is met by the next.
 const MAX_PARKED: usize = 5000;
+/// What was left because its job was in other hands is worth another ask after so long.
+const SKIPPED_AGAIN: Millis = Millis(10);
 
 /// Which lines were served when, so that they take turns.
 #[derive(Debug, Default)]
@@ -127,6 +130,11 @@ impl Leasing<'_> {
         }
         if grant.tasks.len() < ask.slots as usize {
             grant.next_at = self.next_at(&lines, waiting).await?;
+            if !self.skipped.is_empty() {
+                // There was more; those who hold it are through soon.
+                let soon = self.work.now + SKIPPED_AGAIN;
+                grant.next_at = Some(grant.next_at.map_or(soon, |at| at.min(soon)));
+            }
         }
         let writes = self.writes(&grant);
         Ok((grant, writes))
