@@ -64,22 +64,23 @@ impl Keys {
     /// Looks at keys that are not known yet, without a lock.
     pub async fn look(&mut self, tx: &mut Tx, mut ids: Vec<i32>) -> Result<(), Abort> {
         ids.retain(|id| !self.knows(*id));
-        self.read(tx, LOOK, ids).await
+        self.read(tx, ids, false).await
     }
 
     /// Locks keys that are not locked yet, in order of their numbers.
     pub async fn lock(&mut self, tx: &mut Tx, mut ids: Vec<i32>) -> Result<(), Abort> {
         ids.retain(|id| !self.0.get(id).is_some_and(|key| key.locked));
-        self.read(tx, LOCK, ids).await
+        self.read(tx, ids, true).await
     }
 
-    async fn read(&mut self, tx: &mut Tx, sql: &str, mut ids: Vec<i32>) -> Result<(), Abort> {
+    async fn read(&mut self, tx: &mut Tx, mut ids: Vec<i32>, lock: bool) -> Result<(), Abort> {
         ids.sort_unstable();
         ids.dedup();
         if ids.is_empty() {
             return Ok(());
         }
-        let rows = tx.query_all(&[(sql, &[&ids]), (RULES, &[])]).await?;
+        let keys = if lock { LOCK } else { LOOK };
+        let rows = tx.query_all(&[(keys, &[&ids]), (RULES, &[])]).await?;
         let book = read_book(&rows[1])?;
         for row in &rows[0] {
             let (id, key): (i32, &str) = (row.get(0), row.get(1));
@@ -92,7 +93,7 @@ impl Keys {
                 unlocked: 0,
                 bucket: Bucket(row.get(3)),
                 wake_at: row.get::<_, Option<i64>>(4).map(Timestamp::from_millis),
-                locked: sql == LOCK,
+                locked: lock,
                 changed: taken > 0,
             };
             if taken > 0 && (state.is_over() || state.rule.rate.is_some()) {

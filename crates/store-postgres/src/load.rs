@@ -9,8 +9,9 @@ use crate::tx::{Abort, Query, Tx};
 use crate::work::{Head, JobRow, Needs, TaskRow, Work};
 use orchestrator_core::flow::Plan;
 use orchestrator_core::{Counters, DeadReason, Json, LimitKey, Limits, TaskSpec, Timestamp};
-use orchestrator_store::packed::{index_of, pack, seq_of, state_of};
-use rustc_hash::FxHashMap;
+use orchestrator_store::packed::{pack, seq_of, state_of};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -31,8 +32,10 @@ pub async fn load(
     let settled = needs.is_settled();
     if settled && !flows.is_empty() {
         for plan in flows {
-            let id = write_flow(tx, &plan, work.now).await?;
-            work.base.flow_ids.insert((plan.is_implicit(), plan.hash().clone()), id);
+            // Every job of the batch asks for its flow, and mostly it is the same.
+            if let Entry::Vacant(id) = work.base.flow_ids.entry((plan.is_implicit(), plan.hash().clone())) {
+                id.insert(write_flow(tx, &plan, work.now).await?);
+            }
         }
         return Ok(());
     }
@@ -66,16 +69,14 @@ async fn load_ending(
     let (tasks, attempts): (Vec<i64>, Vec<i32>) = needs.ending.into_iter().unzip();
     let mut seqs: Vec<i64> = tasks.iter().map(|task| seq_of(*task)).collect();
     seqs.dedup();
-    let alone: Vec<i64> =
-        tasks.iter().filter(|task| index_of(**task) == 0).map(|task| seq_of(*task)).collect();
     // Mostly all of them are first attempts, and then their leases are found by their numbers alone.
     let attempt = attempts.first().filter(|first| attempts.iter().all(|attempt| attempt == *first));
     let take: Query<'_> = match &attempt {
         Some(attempt) => (TAKE, &[&tasks, *attempt]),
         None => (TAKE_EACH, &[&tasks, &attempts]),
     };
-    let rows = tx.query_all(&[(HEADS, &[&seqs]), take, (AWAITED, &[&alone])]).await?;
-    work.base.heads.extend(seqs.into_iter().map(|seq| (seq, None)));
+    let rows = tx.query_all(&[(HEADS, &[&seqs]), take, (AWAITED, &[&seqs])]).await?;
+    work.base.heads.extend(seqs.iter().map(|seq| (*seq, None)));
     keep_heads(tx, names, naming, work, &rows[0]).await?;
     for row in &rows[1] {
         let task: i64 = row.get(0);
@@ -83,8 +84,14 @@ async fn load_ending(
         work.base.taken.insert(task);
         work.base.tasks.insert(task, Some(placed(row, LEASES)?));
     }
-    work.base.awaited.extend(alone.into_iter().map(|seq| (seq, false)));
-    work.base.awaited.extend(rows[2].iter().map(|row| (row.get(0), true)));
+    let awaited: FxHashSet<i64> = rows[2].iter().map(|row| row.get(0)).collect();
+    for seq in seqs {
+        let awaited = awaited.contains(&seq);
+        work.base.awaited.insert(seq, awaited);
+        if !awaited {
+            work.base.waiters.insert(seq, vec![]);
+        }
+    }
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! `orchestrator bench`: what queue and flows do on this machine, and what the bare database would.
 //!
-//! Timings are noisy, so whatever is compared is measured in one run, one after the other, on the
-//! same disk; a ratio means more than a rate.
+//! Timings are noisy, so whatever is compared is measured in one run on the same disk, mostly in turn; a ratio means more
+//! than a rate.
 
 mod flows;
 mod load;
@@ -10,6 +10,7 @@ mod queue;
 mod raw;
 mod report;
 mod scenarios;
+mod turns;
 
 use crate::cli::Globals;
 use crate::error::CliResult;

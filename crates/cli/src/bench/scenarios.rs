@@ -1,10 +1,11 @@
 //! What `bench queue` measures, one scenario after the other.
 
-use super::load::{Bench, failed};
+use super::load::failed;
 use super::place::Place;
 use super::queue;
 use super::raw;
 use super::report::Report;
+use super::turns::{Side, in_turn};
 use super::{Keys, QueueArgs};
 use crate::error::CliResult;
 use crate::output::Output;
@@ -15,8 +16,6 @@ use std::time::{Duration, Instant};
 
 /// How many jobs are sent alone to measure the latency at idle.
 const ALONE: u32 = 1000;
-/// So often two sides take turns.
-const ROUNDS: u64 = 4;
 /// The key behind which jobs are parked.
 const FULL_KEY: &str = "host:full.example";
 
@@ -53,12 +52,11 @@ async fn basics(args: &QueueArgs, place: &Place, out: &Output, report: &mut Repo
     let bench = queue::open(place, "cycle", args.load.send.payload, args.keys).await?;
     out.note(format!("queue: {} jobs through {} workers ...", args.load.jobs, args.workers));
     if args.no_raw {
-        let whole = Side::Store(&bench).cycle(args, args.load.jobs).await?;
-        whole.tell("queue", report);
+        Side::Store(&bench, args.workers).cycle(args.load.jobs, &args.load.send).await?.tell("queue", report);
     } else {
         let bare = place.bare("raw-cycle").await?;
-        let (raw, own) =
-            in_turn(args, [("raw", Side::Bare(&bare)), ("queue", Side::Store(&bench))], report).await?;
+        let sides = [("raw", Side::Bare(&bare)), ("queue", Side::Store(&bench, args.workers))];
+        let [raw, own] = compared(args, sides, report).await?;
         report.ratio("queue whole / raw whole", own, raw);
     }
     report.memory("memory after the cycle");
@@ -72,68 +70,15 @@ async fn basics(args: &QueueArgs, place: &Place, out: &Output, report: &mut Repo
     Ok(())
 }
 
-/// Something that takes jobs in and ends them.
-enum Side<'a> {
-    Bare(&'a raw::Bare),
-    Store(&'a Bench),
-}
-
-/// How long jobs took.
-#[derive(Default)]
-struct Took {
-    jobs: u64,
-    submit: Duration,
-    process: Duration,
-}
-
-impl Side<'_> {
-    /// Submits so many, then runs them all.
-    async fn cycle(&self, args: &QueueArgs, jobs: u64) -> CliResult<Took> {
-        let (submit, process) = match self {
-            Side::Bare(bare) => bare.cycle(jobs, &args.load.send).await?,
-            Side::Store(bench) => (
-                bench.submit(jobs, args.load.send.batch, |job| job).await?,
-                bench.process(jobs, args.workers).await?,
-            ),
-        };
-        Ok(Took { jobs, submit, process })
-    }
-}
-
-impl Took {
-    fn add(&mut self, more: Took) {
-        self.jobs += more.jobs;
-        self.submit += more.submit;
-        self.process += more.process;
-    }
-
-    /// Reports it. Answers with jobs per second over both.
-    fn tell(&self, name: &str, report: &mut Report) -> f64 {
-        report.rate(format!("{name} submit"), self.jobs, self.submit);
-        report.rate(format!("{name} process"), self.jobs, self.process);
-        report.rate(format!("{name} whole"), self.jobs, self.submit + self.process)
-    }
-}
-
-/// Cycles on two sides in turn, so that both have their share of what else goes on in the machine and of what a load leaves
-/// behind. Answers with jobs per second of both.
-async fn in_turn(
+/// Runs the load on two sides in turn. Answers with jobs per second of both.
+async fn compared(
     args: &QueueArgs,
     [(name, one), (other_name, other)]: [(&str, Side<'_>); 2],
     report: &mut Report,
-) -> CliResult<(f64, f64)> {
-    let (mut took, mut other_took) = (Took::default(), Took::default());
-    let jobs = args.load.jobs / ROUNDS;
-    for round in 0..ROUNDS {
-        if round % 2 == 0 {
-            took.add(one.cycle(args, jobs).await?);
-        }
-        other_took.add(other.cycle(args, jobs).await?);
-        if round % 2 == 1 {
-            took.add(one.cycle(args, jobs).await?);
-        }
-    }
-    Ok((took.tell(name, report), other_took.tell(other_name, report)))
+) -> CliResult<[f64; 2]> {
+    let jobs = args.load.jobs;
+    let [one, other] = in_turn([(one, jobs), (other, jobs)], &args.load.send).await?;
+    Ok([one.tell(name, report), other.tell(other_name, report)])
 }
 
 /// Cycles over and over in one store, beside the bare database.
@@ -209,8 +154,9 @@ async fn limited(
         bench.engine.store().set_limits(vec![rule]).await.map_err(failed)?;
     }
     let name = format!("two keys over {hosts} hosts");
-    let sides = [("without keys", Side::Store(&keyless)), (&*name, Side::Store(&bench))];
-    let (without, with) = in_turn(args, sides, report).await?;
+    let sides =
+        [("without keys", Side::Store(&keyless, args.workers)), (&*name, Side::Store(&bench, args.workers))];
+    let [without, with] = compared(args, sides, report).await?;
     report.ratio("two keys / without keys", with, without);
     Ok(())
 }
@@ -286,8 +232,9 @@ async fn parked(
     bench.engine.store().set_limits(vec![stop]).await.map_err(failed)?;
     bench.submit(jobs, args.load.send.batch, behind_full_key).await?;
     let name = format!("beside {jobs} parked");
-    let sides = [("beside nothing", Side::Store(&free)), (&*name, Side::Store(&bench))];
-    let (free, beside) = in_turn(args, sides, report).await?;
+    let sides =
+        [("beside nothing", Side::Store(&free, args.workers)), (&*name, Side::Store(&bench, args.workers))];
+    let [free, beside] = compared(args, sides, report).await?;
     report.ratio("beside parked / beside nothing", beside, free);
     Ok(())
 }
@@ -319,8 +266,11 @@ async fn history(
     out.note(format!("queue: after {jobs} ended jobs, and without ..."));
     let empty = queue::open(place, "empty", args.load.send.payload, args.keys).await?;
     let name = format!("after {jobs} ended");
-    let sides = [("in an empty store", Side::Store(&empty)), (&*name, Side::Store(&bench))];
-    let (empty, after) = in_turn(args, sides, report).await?;
+    let sides = [
+        ("in an empty store", Side::Store(&empty, args.workers)),
+        (&*name, Side::Store(&bench, args.workers)),
+    ];
+    let [empty, after] = compared(args, sides, report).await?;
     report.ratio("after history / in an empty store", after, empty);
     Ok(())
 }

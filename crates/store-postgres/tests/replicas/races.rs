@@ -1,6 +1,7 @@
 //! Two processes that come to one job at the same moment. Which of them is first is settled by a third, who holds the
 //! row that both want.
 
+use orchestrator_core::flow::{Flow, Task};
 use orchestrator_core::{
     JobId, JobState, Json, LimitKey, LimitRule, Limits, Millis, NewJob, Outcome, TaskState, WorkerId,
 };
@@ -11,6 +12,7 @@ use orchestrator_store::{
 use orchestrator_store_postgres::{Options, PostgresStore};
 use pg_harness::Server;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_postgres::{Client, NoTls};
 
 async fn connect(url: &str) -> Client {
@@ -131,4 +133,24 @@ async fn a_parked_task_that_could_not_be_woken_is_woken_by_the_next_sweep() {
     store.expired(SweepAsk { limit: 10, jitter: 0.0 }).await.unwrap();
     let leased = store.lease(ask()).await.unwrap().tasks;
     assert_eq!(leased.iter().map(|leased| leased.task.job).collect::<Vec<_>>(), [id]);
+}
+
+/// A task whose job is in other hands is left in line, and found there again without any news of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_was_passed_over_is_asked_for_again_soon() {
+    let url = Server::shared().database();
+    let store: Arc<PostgresStore> = PostgresStore::open(Options::new(&url)).await.unwrap();
+    let plan = Flow::new("short").task(Task::new("only", "noop")).plan().unwrap();
+    store.submit(vec![NewJob::of_flow(Arc::new(plan))]).await.unwrap();
+
+    let holder = connect(&url).await;
+    holder.batch_execute("BEGIN; SELECT FROM orchestrator.runs FOR UPDATE").await.unwrap();
+    let grant = store.lease(ask()).await.unwrap();
+    assert!(grant.tasks.is_empty() && grant.next_at.is_some(), "{grant:?}");
+    holder.batch_execute("COMMIT").await.unwrap();
+
+    // It would wait for an hour if it had taken the line for empty.
+    let patient = LeaseAsk { hold: Millis::mins(60), ..ask() };
+    let grant = tokio::time::timeout(Duration::from_secs(60), store.lease(patient)).await.unwrap().unwrap();
+    assert_eq!(grant.tasks.len(), 1);
 }

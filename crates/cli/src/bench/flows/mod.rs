@@ -7,7 +7,8 @@ mod shape;
 
 use super::place::Place;
 use super::report::Report;
-use super::{FlowsArgs, Scenario, raw};
+use super::turns::{Side, in_turn};
+use super::{FlowsArgs, Scenario};
 use crate::error::CliResult;
 use crate::output::Output;
 use orchestrator_core::Json;
@@ -20,20 +21,10 @@ const ALONE: u32 = 2000;
 /// Runs what was asked for.
 pub async fn run(args: &FlowsArgs, place: &Place, out: &Output, report: &mut Report) -> CliResult<()> {
     let wanted = |scenario| args.only.is_empty() || args.only.contains(&scenario);
-    let loads: Vec<Load> = [(Scenario::Chain, Shape::Chain), (Scenario::Diamond, Shape::Diamond)]
-        .into_iter()
-        .filter(|(scenario, _)| wanted(*scenario))
-        .map(|(_, shape)| load(args, shape))
-        .collect();
-    // As many rows as the chains have tasks.
-    let raw_jobs = args.jobs * Shape::Chain.tasks();
-    let raw = if args.no_raw || loads.is_empty() {
-        None
-    } else {
-        Some(raw::cycle(raw_jobs, &args.send, place, out, report).await?)
-    };
-    for load in loads {
-        cycle(args, load, place, out, raw, report).await?;
+    for (scenario, shape) in [(Scenario::Chain, Shape::Chain), (Scenario::Diamond, Shape::Diamond)] {
+        if wanted(scenario) {
+            cycle(args, load(args, shape), place, out, report).await?;
+        }
     }
     if wanted(Scenario::FanOut) {
         fan_out::run(args, place, out, report).await?;
@@ -48,25 +39,30 @@ fn load(args: &FlowsArgs, shape: Shape) -> Load {
     Load { shape, plain: args.plain, payload: args.send.payload }
 }
 
-/// Submit every job, then run all of them.
+/// Submits every job and runs all of them, in turn with the bare database, which gets as many rows as there are tasks.
 async fn cycle(
     args: &FlowsArgs,
     load: Load,
     place: &Place,
     out: &Output,
-    raw: Option<f64>,
     report: &mut Report,
 ) -> CliResult<()> {
     let (name, jobs) = (load.shape.name(), args.jobs);
     let tasks = jobs * load.shape.tasks();
     out.note(format!("{name}: {jobs} jobs, {tasks} tasks, through {} workers ...", args.workers));
     let bench = load.open(place, name).await?;
-    let submit = bench.submit(jobs, args.send.batch, |job| job).await?;
-    let process = bench.process(jobs, args.workers).await?;
-    report.rate(format!("{name} submit"), jobs, submit);
-    report.task_rate(format!("{name} process"), tasks, process);
-    report.rate(format!("{name} whole, jobs"), jobs, submit + process);
-    let rate = report.task_rate(format!("{name} whole, tasks"), tasks, submit + process);
+    let side = Side::Store(&bench, args.workers);
+    let (took, raw) = if args.no_raw {
+        (side.cycle(jobs, &args.send).await?, None)
+    } else {
+        let bare = place.bare(&format!("raw-{name}")).await?;
+        let [raw, took] = in_turn([(Side::Bare(&bare), tasks), (side, jobs)], &args.send).await?;
+        (took, Some(raw.tell(&format!("raw beside {name}s"), report)))
+    };
+    report.rate(format!("{name} submit"), jobs, took.submit);
+    report.task_rate(format!("{name} process"), tasks, took.process);
+    report.rate(format!("{name} whole, jobs"), jobs, took.whole());
+    let rate = report.task_rate(format!("{name} whole, tasks"), tasks, took.whole());
     if let Some(raw) = raw {
         report.ratio(format!("{name} tasks / raw whole"), rate, raw);
     }
@@ -124,7 +120,7 @@ mod tests {
             let out = Output::new(Format::Json, Color::Never, true);
             let mut report = Report::new("test");
             for shape in [Shape::Chain, Shape::Diamond] {
-                cycle(&args, load(&args, shape), &place, &out, Some(1.0), &mut report).await.unwrap();
+                cycle(&args, load(&args, shape), &place, &out, &mut report).await.unwrap();
             }
             fan_out::run(&args, &place, &out, &mut report).await.unwrap();
             idle(&args, 3, &place, &out, &mut report).await.unwrap();
