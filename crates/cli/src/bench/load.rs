@@ -108,6 +108,11 @@ impl Bench {
         Ok(took)
     }
 
+    /// Submits so many, then runs them all. Answers with the time of both parts.
+    pub async fn cycle(&self, jobs: u64, batch: u64, workers: u64) -> CliResult<(Duration, Duration)> {
+        Ok((self.submit(jobs, batch, |job| job).await?, self.process(jobs, workers).await?))
+    }
+
     /// Submits one job at a time and waits for its end, with idle workers.
     pub async fn one_by_one(&self, times: u32, workers: u64) -> CliResult<Vec<Duration>> {
         let pool = Pool::start(self.engine.source(), self.handlers.clone(), pool_config(workers));

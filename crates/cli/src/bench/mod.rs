@@ -97,6 +97,9 @@ pub struct QueueArgs {
     /// Also measure after this many jobs have ended in the file
     #[arg(long, value_name = "JOBS")]
     pub history: Option<u64>,
+    /// Also measure while jobs are removed as soon as they have ended
+    #[arg(long)]
+    pub retention: bool,
     /// Also measure cycles over and over for so long, beside the bare database run as long
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub soak: Option<u64>,

@@ -68,6 +68,11 @@ impl Report {
         self.add(name, (part / whole * 1000.0).round() / 1000.0, "");
     }
 
+    /// Adds a number of jobs.
+    pub fn count(&mut self, name: impl Into<String>, jobs: u64) {
+        self.add(name, jobs as f64, "jobs");
+    }
+
     /// Adds what the process holds in memory now.
     pub fn memory(&mut self, name: &str) {
         if let Some(bytes) = resident() {
@@ -86,7 +91,7 @@ impl Report {
         }
         let rows = self.figures.iter().map(|figure| {
             let value = match figure.unit {
-                "jobs/s" | "tasks/s" => count(figure.value as u64),
+                "jobs" | "jobs/s" | "tasks/s" => count(figure.value as u64),
                 _ => figure.value.to_string(),
             };
             vec![figure.name.clone(), value, figure.unit.to_owned()]

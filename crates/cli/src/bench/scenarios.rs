@@ -5,7 +5,7 @@ use super::place::Place;
 use super::queue;
 use super::raw;
 use super::report::Report;
-use super::turns::{Side, in_turn};
+use super::turns::{Side, in_turn, nothing_stays};
 use super::{Keys, QueueArgs};
 use crate::error::CliResult;
 use crate::output::Output;
@@ -35,6 +35,9 @@ pub async fn run(args: &QueueArgs, place: &Place, out: &Output, report: &mut Rep
     }
     if let Some(jobs) = args.history {
         history(args, jobs, place, out, report).await?;
+    }
+    if args.retention {
+        retention(args, place, out, report).await?;
     }
     if let Some(seconds) = args.soak {
         soak(args, Duration::from_secs(seconds), place, out, report).await?;
@@ -130,8 +133,7 @@ async fn cycles(
     let start = Instant::now();
     let mut jobs = 0;
     while start.elapsed() < time {
-        bench.submit(args.load.jobs, args.load.send.batch, |job| job).await?;
-        bench.process(args.load.jobs, args.workers).await?;
+        bench.cycle(args.load.jobs, args.load.send.batch, args.workers).await?;
         jobs += args.load.jobs;
     }
     Ok(report.rate(format!("{name}, {} s", time.as_secs()), jobs, start.elapsed()))
@@ -259,8 +261,7 @@ async fn history(
     let mut ended = 0;
     while ended < jobs {
         let part = args.load.jobs.min(jobs - ended);
-        bench.submit(part, args.load.send.batch, |job| job).await?;
-        bench.process(part, args.workers).await?;
+        bench.cycle(part, args.load.send.batch, args.workers).await?;
         ended += part;
     }
     out.note(format!("queue: after {jobs} ended jobs, and without ..."));
@@ -272,5 +273,25 @@ async fn history(
     ];
     let [empty, after] = compared(args, sides, report).await?;
     report.ratio("after history / in an empty store", after, empty);
+    Ok(())
+}
+
+/// The same load in a store where everything stays, and in one where jobs are removed as soon as they have ended, as fast
+/// as retention goes.
+async fn retention(args: &QueueArgs, place: &Place, out: &Output, report: &mut Report) -> CliResult<()> {
+    out.note("queue: without and with retention at work ...");
+    let (send, jobs) = (&args.load.send, args.load.jobs);
+    let keeps = queue::open(place, "keeps", send.payload, args.keys).await?;
+    let forgets = queue::open(place, "forgets", send.payload, args.keys).await?;
+    // So that there is something to remove from the start.
+    forgets.cycle(jobs, send.batch, args.workers).await?;
+    let sides = [
+        ("without retention", Side::Store(&keeps, args.workers)),
+        ("with retention", Side::Forgetting(&forgets, args.workers)),
+    ];
+    let [without, with] = compared(args, sides, report).await?;
+    report.ratio("with retention / without", with, without);
+    let left = forgets.engine.prunable(&nothing_stays()).await?.jobs;
+    report.count("jobs removed meanwhile", 2 * jobs - left);
     Ok(())
 }

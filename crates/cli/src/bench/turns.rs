@@ -6,6 +6,8 @@ use super::load::Bench;
 use super::raw::Bare;
 use super::report::Report;
 use crate::error::CliResult;
+use orchestrator_core::Millis;
+use orchestrator_engine::Retention;
 use std::time::Duration;
 
 /// So often all of them have their turn.
@@ -17,6 +19,8 @@ pub enum Side<'a> {
     Bare(&'a Bare),
     /// A store, with so many workers.
     Store(&'a Bench, u64),
+    /// The same while what has ended is being removed.
+    Forgetting(&'a Bench, u64),
 }
 
 /// How long jobs took.
@@ -35,12 +39,23 @@ impl Side<'_> {
     pub async fn cycle(&self, jobs: u64, send: &SendArgs) -> CliResult<Took> {
         let (submit, process) = match self {
             Side::Bare(bare) => bare.cycle(jobs, send).await?,
-            Side::Store(bench, workers) => {
-                (bench.submit(jobs, send.batch, |job| job).await?, bench.process(jobs, *workers).await?)
+            Side::Store(bench, workers) => bench.cycle(jobs, send.batch, *workers).await?,
+            Side::Forgetting(bench, workers) => {
+                let retention = bench.engine.start_retention(nothing_stays());
+                let took = bench.cycle(jobs, send.batch, *workers).await?;
+                if let Some(retention) = retention {
+                    retention.stop().await;
+                }
+                took
             }
         };
         Ok(Took { jobs, submit, process })
     }
+}
+
+/// A retention that always has something to do.
+pub fn nothing_stays() -> Retention {
+    Retention { completed: Some(Millis(0)), every: Millis(10), ..Retention::default() }
 }
 
 impl Took {
