@@ -53,6 +53,14 @@ async fn more_random_sequences() {
     conformance::random_sequences(&Databases::default(), sequences(), 40, 1_000_001).await;
 }
 
+/// Sequences that once told the store from the model.
+#[tokio::test(flavor = "multi_thread")]
+async fn sequences_that_failed_before() {
+    for seed in [109, 1_000_067] {
+        conformance::random_sequences(&Databases::default(), 1, 40, seed).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn racing_leasers() {
     conformance::racing_leasers(&Databases::default()).await;

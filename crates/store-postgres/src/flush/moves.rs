@@ -173,18 +173,19 @@ pub(super) fn tasks(work: &Work, out: &mut Vec<Write>) {
         let Some(now) = now else { continue };
         let started = was.and_then(Placed::lease).map(|lease| lease.started.as_millis());
         moves.come(*task, now, line(now.lane), started);
-        if let At::Ready(spot) = &now.at
-            && was.and_then(stamp) != Some(spot.stamp)
+        // Where a task stands in line is looked up by its entry, so that follows every new stamp, also of one that is held.
+        if let Some(stamped) = stamp(now)
+            && was.and_then(stamp) != Some(stamped)
             && !work.staged.jobs.contains_key(&seq_of(*task))
         {
             let seq = seq_of(*task);
             let of_flow = work.staged.heads.contains_key(&seq) || base_head(&work.base, seq).is_some();
             if !of_flow {
                 moves.job_entry.0.push(seq);
-                moves.job_entry.1.push(spot.stamp);
+                moves.job_entry.1.push(stamped);
             } else if !matches!(work.staged.rows.get(task), Some(Some(_))) {
                 moves.task_entry.0.push(*task);
-                moves.task_entry.1.push(spot.stamp);
+                moves.task_entry.1.push(stamped);
             }
         }
     }

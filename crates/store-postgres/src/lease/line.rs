@@ -17,8 +17,8 @@ use tokio_postgres::Row;
 pub(super) struct Cursor {
     pub(super) line: i32,
     pub(super) tier: u8,
-    /// The first task, as it was seen without a lock, until the page is read.
-    pub(super) first: Option<(i64, i64, Timestamp)>,
+    /// Since when the first task waits and in which lane, as it was seen without a lock, until the page is read.
+    pub(super) first: Option<(Timestamp, i32)>,
     pub(super) page: BTreeMap<(i64, i64), Candidate>,
     /// The last that was read.
     pub(super) read: (i64, i64),
@@ -38,7 +38,7 @@ impl Cursor {
     pub(super) fn since(&self) -> Option<Timestamp> {
         match self.page.first_key_value() {
             Some((_, candidate)) => Some(candidate.spot.since),
-            None => self.first.map(|(_, _, since)| since),
+            None => self.first.map(|(since, _)| since),
         }
     }
 }
@@ -67,9 +67,9 @@ pub(super) struct Candidate {
 }
 
 /// The first task of each line and tier, from a stamp on.
-pub(super) const FIRSTS: &str = "SELECT w.line, w.tier, r.stamp, r.task, r.since
+pub(super) const FIRSTS: &str = "SELECT w.line, w.tier, r.since, r.lane
     FROM unnest($1::int[], $2::smallint[], $3::bigint[]) w(line, tier, start)
-    CROSS JOIN LATERAL (SELECT r.stamp, r.task, r.since FROM ready r
+    CROSS JOIN LATERAL (SELECT r.since, r.lane FROM ready r
         WHERE r.line = w.line AND r.tier = w.tier AND r.stamp >= w.start ORDER BY r.stamp, r.task LIMIT 1) r";
 
 /// A page of tasks, and behind it all that they need of their jobs, as rows of other kinds. Jobs are looked up by all
@@ -244,7 +244,7 @@ pub(super) fn firsts(lines: &[i32], start: &Start, rows: &[Row]) -> Vec<Cursor> 
             let first = rows
                 .iter()
                 .find(|row| row.get::<_, i32>(0) == *line && tier(row, 1) == priority.tier())
-                .map(|row| (row.get(2), row.get(3), moment(row, 4)));
+                .map(|row| (moment(row, 2), row.get(3)));
             cursors.push(Cursor {
                 line: *line,
                 tier: priority.tier(),

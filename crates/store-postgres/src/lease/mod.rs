@@ -147,35 +147,62 @@ impl Leasing<'_> {
         ask: &LeaseAsk,
         grant: &mut LeaseGrant,
     ) -> Result<(), Abort> {
-        while grant.tasks.len() < ask.slots as usize && self.parked < MAX_PARKED {
+        while grant.tasks.len() < ask.slots as usize {
             let left = ask.slots as usize - grant.tasks.len();
-            let Some(best) = self.best(cursors) else { break };
-            let cursor = &mut cursors[best];
-            if !cursor.opened || cursor.page.is_empty() {
+            for cursor in cursors.iter_mut() {
+                self.clear_front(cursor, left).await?;
+            }
+            let best = if self.parked < MAX_PARKED { self.best(cursors) } else { None };
+            let Some(cursor) = best.map(|best| &mut cursors[best]) else { break };
+            if !cursor.opened {
                 self.read_page(cursor, left).await?;
                 continue;
             }
             let Some((place, candidate)) = cursor.page.pop_first() else { continue };
-            let lane = self.lane(candidate.lane)?;
-            match self.room(cursor, &lane).await? {
-                Room::Yes => {
-                    let Some(leased) = self.take(cursor.tier, candidate, ask).await? else {
-                        self.skipped.push(((cursor.line, cursor.tier), place.0));
-                        continue;
-                    };
-                    self.served.note(cursor.line);
-                    grant.tasks.push(leased);
-                }
-                Room::No(key, at) => {
-                    if let Some(at) = at {
-                        self.keys.wake_at(key, at);
-                    }
-                    self.park(cursor.tier, key, candidate);
-                    self.offer_others(cursor, &lane.keys, key, place).await?;
-                }
-            }
+            let Some(leased) = self.take(cursor.tier, candidate, ask).await? else {
+                self.skipped.push(((cursor.line, cursor.tier), place.0));
+                continue;
+            };
+            self.served.note(cursor.line);
+            grant.tasks.push(leased);
         }
         Ok(())
+    }
+
+    /// Parks what stands in front and has no room, so that the first task of a line and tier is one that may start. How
+    /// urgent a line is depends on that one alone, and it may have waited longer than those before it. Where the first has
+    /// no limits, nothing has to be read for it.
+    async fn clear_front(&mut self, cursor: &mut Cursor, left: usize) -> Result<(), Abort> {
+        while self.parked < MAX_PARKED {
+            if !cursor.opened {
+                match cursor.first {
+                    Some((_, lane)) if !self.is_free(lane) => self.read_page(cursor, left).await?,
+                    _ => return Ok(()),
+                }
+                continue;
+            }
+            let Some(first) = cursor.page.first_entry() else {
+                if !cursor.more {
+                    return Ok(());
+                }
+                self.read_page(cursor, left).await?;
+                continue;
+            };
+            let (place, lane) = (*first.key(), self.lane(first.get().lane)?);
+            let Room::No(key, at) = self.room(cursor, &lane).await? else { return Ok(()) };
+            if let Some(at) = at {
+                self.keys.wake_at(key, at);
+            }
+            let Some(candidate) = cursor.page.remove(&place) else { continue };
+            self.park(cursor.tier, key, candidate);
+            self.offer_others(cursor, &lane.keys, key, place).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a lane is known to have no limits.
+    fn is_free(&self, lane: i32) -> bool {
+        self.work.known.lanes.get(&lane).is_some_and(|lane| lane.keys.is_empty())
     }
 
     fn lane(&self, id: i32) -> Result<Arc<Lane>, Abort> {
@@ -202,7 +229,7 @@ impl Leasing<'_> {
     /// The cursor whose first task goes next: by tier, risen by waiting; then lines in turn; then the longest wait.
     fn best(&self, cursors: &[Cursor]) -> Option<usize> {
         let rank = |cursor: &Cursor| {
-            let since = cursor.since().or_else(|| (cursor.opened && cursor.more).then_some(self.work.now))?;
+            let since = cursor.since()?;
             let turn = self.served.last(cursor.line);
             Some((effective_tier(cursor.tier, self.work.now.since(since)), turn, since))
         };

@@ -83,9 +83,10 @@ impl Model {
         match urgent {
             None => Ok(at),
             Some(other) => Err(format!(
-                "task {id} (served in tier {served_in}) went before {} of a more urgent tier ({})",
+                "task {id} (served in tier {served_in}) went before {} of a more urgent tier ({}): {task:?} and {:?}",
                 name(other),
-                self.served_in(other, now)
+                self.served_in(other, now),
+                self.task_at(other)
             )),
         }
     }

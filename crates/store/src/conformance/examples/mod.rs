@@ -51,7 +51,7 @@ pub async fn examples(fixture: &dyn Fixture) {
         }
         order {
             urgent_work_goes_first, a_tier_is_served_in_order_of_arrival, tenants_take_turns,
-            a_latecomer_does_not_wait_behind_a_backlog, waiting_lifts_a_task, fresh_urgent_work_starves_nobody,
+            a_latecomer_does_not_wait_behind_a_backlog, waiting_lifts_a_task, a_blocked_task_hides_no_urgent_one, fresh_urgent_work_starves_nobody,
             a_task_given_back_keeps_its_place,
         }
         limits {
@@ -142,7 +142,7 @@ async fn flow_examples(fixture: &dyn Fixture) {
             nothing_new_starts, what_runs_may_finish, a_job_may_end_while_it_is_pausing,
             resumed_before_it_came_to_rest, a_place_in_line_is_kept,
             a_task_given_back_meanwhile_keeps_its_place, a_retry_falls_due_after_the_resume,
-            a_moment_to_come_is_kept, a_vanished_worker_of_a_pausing_job, a_job_of_a_queue_can_be_paused,
+            a_moment_to_come_is_kept, a_place_that_was_given_between_two_pauses_is_kept, a_vanished_worker_of_a_pausing_job, a_job_of_a_queue_can_be_paused,
             a_running_job_of_a_queue_can_be_paused, only_what_lives_is_paused,
             items_that_come_meanwhile_are_held,
         }

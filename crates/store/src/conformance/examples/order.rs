@@ -2,7 +2,7 @@
 
 use crate::conformance::world::*;
 use orchestrator_core::order::{AGING, Priority};
-use orchestrator_core::{JobId, Millis, Outcome};
+use orchestrator_core::{JobId, LimitRule, Millis, Outcome};
 
 pub(super) async fn urgent_work_goes_first(world: &World) {
     let mut ids = vec![];
@@ -57,6 +57,22 @@ pub(super) async fn waiting_lifts_a_task(world: &World) {
     // Normal has risen to critical, low to high; the order on a level is the store's own.
     assert!(place(normal) < place(high) && place(critical) < place(high), "{served:?}");
     assert!(place(normal) < place(low) && place(critical) < place(low), "{served:?}");
+}
+
+/// What has no room at the front of a line says nothing about how urgent the next one is.
+pub(super) async fn a_blocked_task_hides_no_urgent_one(world: &World) {
+    world.limit("host:full", Some(LimitRule::at_most(0))).await;
+    let first = world.add(job().tenant("old")).await;
+    let urgent = world.add(job().tenant("old")).await;
+    let low = world.add(job().tenant("other").priority(Priority::Low)).await;
+    world.advance(AGING);
+    // It stands behind the first and before the second of the other tenant.
+    world.add(job().tenant("new").limits(limits(&["host:full"]))).await;
+    let mut served = vec![];
+    for _ in 0..3 {
+        served.push(world.lease_one().await.task.job);
+    }
+    assert_eq!(served, [first, urgent, low]);
 }
 
 /// A store that prefers fresh urgent work over old work of the same level starves the old.

@@ -139,6 +139,25 @@ pub(in crate::conformance::examples) async fn a_moment_to_come_is_kept(world: &W
     world.run_all(&["a"]).await;
 }
 
+/// Resumed and paused again in one breath, after its moment came: it has a place in line now, and keeps it.
+pub(in crate::conformance::examples) async fn a_place_that_was_given_between_two_pauses_is_kept(
+    world: &World,
+) {
+    let id = world.add(new(flow([task("a")])).run_at(START + Millis::secs(10))).await;
+    pause(world, id, JobState::Paused).await;
+    world.advance(Millis::secs(20));
+    let answers = world.store.control(vec![Command::Resume(id), Command::Pause(id)]).await.unwrap();
+    assert_eq!(answers, [Controlled::Done(JobState::Running), Controlled::Done(JobState::Paused)]);
+    assert!(world.named(id, "a").await.held);
+    resume(world, id).await;
+    let back = world.named(id, "a").await;
+    assert_eq!((back.state, back.since), (Queued, Some(world.now())));
+    pause(world, id, JobState::Paused).await;
+    assert_eq!(world.lease(9).await, [], "it is found in line again");
+    resume(world, id).await;
+    world.run_all(&["a"]).await;
+}
+
 pub(in crate::conformance::examples) async fn a_vanished_worker_of_a_pausing_job(world: &World) {
     let id = world.start(flow([task("a")])).await;
     world.take("a").await;
