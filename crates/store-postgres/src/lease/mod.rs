@@ -158,6 +158,12 @@ impl Leasing<'_> {
                 self.read_page(cursor, left).await?;
                 continue;
             }
+            // Locks that another line needed may have shown that there is less room than when this one was looked at.
+            if let Some((_, first)) = cursor.page.first_key_value()
+                && self.keys.room(&*self.lane(first.lane)?, self.work.now) != Room::Yes
+            {
+                continue;
+            }
             let Some((place, candidate)) = cursor.page.pop_first() else { continue };
             let Some(leased) = self.take(cursor.tier, candidate, ask).await? else {
                 self.skipped.push(((cursor.line, cursor.tier), place.0));

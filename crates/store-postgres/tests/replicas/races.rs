@@ -3,7 +3,7 @@
 
 use orchestrator_core::flow::{Flow, Task};
 use orchestrator_core::{
-    JobId, JobState, Json, LimitKey, LimitRule, Limits, Millis, NewJob, Outcome, TaskState, WorkerId,
+    JobId, JobState, Json, LimitKey, LimitRule, Limits, Millis, NewJob, Outcome, Rate, TaskState, WorkerId,
 };
 use orchestrator_store::{
     Catalog, Command, Controlled, Held, LeaseAsk, LimitChange, RuleOrigin, Settled, Settlement, Store,
@@ -153,4 +153,43 @@ async fn a_task_that_was_passed_over_is_asked_for_again_soon() {
     let patient = LeaseAsk { hold: Millis::mins(60), ..ask() };
     let grant = tokio::time::timeout(Duration::from_secs(60), store.lease(patient)).await.unwrap().unwrap();
     assert_eq!(grant.tasks.len(), 1);
+}
+
+/// A lease that looked at a limit, and then waits for the locks that a rate of another line needs, must not go by what it
+/// saw before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_is_taken_while_another_line_is_looked_at_is_not_given_twice() {
+    let url = Server::shared().database();
+    let store: Arc<PostgresStore> = PostgresStore::open(Options::new(&url)).await.unwrap();
+    let rule = |key: &str, rule: LimitRule| LimitChange {
+        key: key.parse().unwrap(),
+        rule: Some(rule),
+        origin: RuleOrigin::Operator,
+    };
+    let rate = LimitRule { concurrency: None, rate: Some(Rate::new(1, Millis::mins(1))) };
+    store.set_limits(vec![rule("host:narrow", LimitRule::at_most(1)), rule("api:slow", rate)]).await.unwrap();
+    let under = |key: &str| Limits::new([key.parse::<LimitKey>().unwrap()]).unwrap();
+    // Lines are looked at in the order in which they came.
+    let narrow = store.submit(vec![NewJob::new("noop").limits(under("host:narrow"))]).await.unwrap()[0].id();
+    let rated = store.submit(vec![NewJob::new("rated").limits(under("api:slow"))]).await.unwrap()[0].id();
+
+    let holder = connect(&url).await;
+    holder.batch_execute("BEGIN; SELECT FROM orchestrator.limit_keys FOR UPDATE").await.unwrap();
+    let looker = connect(&url).await;
+    let leasing = tokio::spawn({
+        let store = store.clone();
+        let ask = LeaseAsk { handlers: vec!["noop".into(), "rated".into()], ..ask() };
+        async move { store.lease(ask).await.unwrap() }
+    });
+    wait_for_waiters(&looker, 1).await;
+    // As another lease would.
+    let take = "UPDATE orchestrator.limit_keys SET running = 1 WHERE key = 'host:narrow'; COMMIT";
+    holder.batch_execute(take).await.unwrap();
+
+    let leased: Vec<JobId> = leasing.await.unwrap().tasks.iter().map(|leased| leased.task.job).collect();
+    assert_eq!(leased, [rated]);
+    assert_eq!(store.job(narrow).await.unwrap().unwrap().state, JobState::Pending);
+    let limits = store.limits().await.unwrap();
+    let running = limits.iter().find(|limit| limit.key.as_str() == "host:narrow").map(|limit| limit.running);
+    assert_eq!(running, Some(1));
 }
