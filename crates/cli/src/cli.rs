@@ -2,7 +2,8 @@
 
 use crate::bench::BenchArgs;
 use crate::commands::{
-    completions, config, dead_letter, demo, flows, jobs, limits, migrate, queue, run, tasks, worker,
+    completions, config, dead_letter, demo, dev, flows, jobs, limits, migrate, queue, run, serve, tasks,
+    worker, workers,
 };
 use crate::config::Flag;
 use crate::output::{Color, Format, Output};
@@ -39,6 +40,9 @@ pub struct Globals {
     /// The database: a file, or postgres://USER@HOST/DATABASE [default: orchestrator.db]
     #[arg(long, global = true, value_name = "PATH|URL")]
     pub db: Option<String>,
+    /// A server to work with, instead of a database [env: ORCHESTRATOR_SERVER]
+    #[arg(long, global = true, value_name = "URL", conflicts_with = "db")]
+    pub server: Option<String>,
     /// The configuration file [default: orchestrator.toml, where there is one]
     #[arg(long, global = true, value_name = "FILE", env = "ORCHESTRATOR_CONFIG")]
     pub config: Option<PathBuf>,
@@ -70,6 +74,12 @@ impl Globals {
     /// Where text goes.
     pub fn output(&self) -> Output {
         Output::new(if self.json { Format::Json } else { self.output }, self.color, self.quiet)
+    }
+
+    /// The server to work with: the flag's, or the environment's where no flag says something else.
+    pub fn server(&self) -> Option<String> {
+        let env = || std::env::var("ORCHESTRATOR_SERVER").ok().filter(|url| !url.trim().is_empty());
+        self.server.clone().or_else(|| if self.db.is_none() { env() } else { None })
     }
 
     /// Settings given by these flags.
@@ -123,8 +133,20 @@ pub enum Command {
   orchestrator queue run --drain"
     )]
     Queue(queue::QueueCommand),
+    /// Everything in one process to try it: API, workers and a database that is kept
+    Dev(dev::DevArgs),
+    /// Serve the API until a signal, as one of any number of replicas
+    Serve(serve::ServeArgs),
     /// Run jobs until a signal, as one of any number of replicas
     Worker(worker::WorkerArgs),
+    /// See who runs tasks
+    #[command(
+        subcommand,
+        before_help = "Examples:
+  orchestrator workers list
+  orchestrator workers list --json"
+    )]
+    Workers(workers::WorkersCommand),
     /// Show and change limits, also while jobs run
     #[command(
         subcommand,
@@ -158,6 +180,22 @@ pub enum Command {
     Bench(BenchArgs),
     /// Write the completion script of a shell
     Completions(completions::CompletionsArgs),
+}
+
+impl Command {
+    /// Why it has nothing to do with a server, where it has not.
+    pub fn without_server(&self) -> Option<&'static str> {
+        match self {
+            Command::Dev(_) => Some("dev is a server of its own"),
+            Command::Serve(_) => Some("serve is the server: name its database with --db"),
+            Command::Migrate(_) => Some("migrate works on a database: name it with --db"),
+            Command::Config(_) => Some("config is about the configuration here"),
+            Command::Demo(_) => Some("demo has a database of its own"),
+            Command::Bench(_) => Some("bench measures this machine"),
+            Command::Completions(_) => Some("completions writes a script"),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -137,6 +137,7 @@ impl From<JobError> for CliError {
             JobError::Invalid { .. } => Exit::Usage,
             JobError::Flow(_) => Exit::Error,
             JobError::Conflict { .. }
+            | JobError::Changed { .. }
             | JobError::Refused { .. }
             | JobError::Superseded { .. }
             | JobError::NoRecovery { .. } => Exit::Conflict,
@@ -173,8 +174,10 @@ impl From<StoreError> for CliError {
                 of(Exit::Error, format!("cannot open the database: {source}")).at(place).hint(*advice)
             }
             StoreError::Unreachable { place, advice, source } => {
-                of(Exit::Unreachable, format!("cannot reach the database: {source}")).at(place).hint(*advice)
+                let what = if place.starts_with("http") { "server" } else { "database" };
+                of(Exit::Unreachable, format!("cannot reach the {what}: {source}")).at(place).hint(*advice)
             }
+            StoreError::Remote { status, message, .. } => remote(error.code(), *status, message),
             StoreError::NotADatabase { place, detail } => {
                 of(Exit::Error, format!("not an orchestrator database: {detail}"))
                     .at(place)
@@ -204,5 +207,24 @@ impl From<StoreError> for CliError {
                 of(Exit::Error, error.to_string())
             }
         }
+    }
+}
+
+/// What a server said.
+fn remote(code: &'static str, status: u16, message: &str) -> CliError {
+    let exit = match (status, code) {
+        (404, _) => Exit::NotFound,
+        (409 | 412, _) => Exit::Conflict,
+        (400..=499, _) => Exit::Usage,
+        (_, "store_unreachable" | "store_busy" | "store_closed") => Exit::Unreachable,
+        _ => Exit::Error,
+    };
+    let mut lines = message.lines().map(|line| line.trim().to_owned());
+    let error = CliError::new(exit, code, lines.next().unwrap_or_default());
+    let error = CliError { details: lines.collect(), ..error };
+    match code {
+        "no_such_path" => error.hint("the server is older than this program, or the address is not its own"),
+        _ if status >= 500 => error.hint("GET /health of the server and its log tell more"),
+        _ => error,
     }
 }

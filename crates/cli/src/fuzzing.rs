@@ -14,7 +14,7 @@ use std::io::BufReader;
 pub fn jsonl(bytes: &[u8]) {
     let config = settings("[queue]\nmax_payload = \"1KB\"\n").expect("they are right").config;
     let max_payload = config.queue.max_payload.0 as usize;
-    let intake = || Intake::new(config.clone(), registry(BuiltinConfig::default()), false);
+    let intake = || Intake::new(&config, registry(BuiltinConfig::default()), false);
     // A small buffer, so that lines come in pieces.
     let mut lines = Lines::new(BufReader::with_capacity(13, bytes), intake());
     let (mut read, mut answered) = (0, vec![]);

@@ -1,70 +1,34 @@
-//! Turns the fields of a job, as a line of a file or as flags give them, into a job that is checked
-//! whole: names, spans, limits, and the payload by its handler or its flow.
+//! Jobs as a line of a file or flags give them: read, and made with the rules of the configuration.
 
-use crate::config::{Config, near};
+use crate::config::Config;
 use crate::flow::current::{self, Current};
-use orchestrator_core::{
-    FieldError, Json, Key, LimitKey, Limits, Millis, NewJob, Priority, TaskSpec, Timestamp,
-};
+use orchestrator_core::{FieldError, NewJob};
+pub use orchestrator_engine::JobFields;
+use orchestrator_engine::Rules;
 use orchestrator_store::StoreError;
 use orchestrator_worker::Registry;
-use orchestrator_worker::builtin;
-use serde::Deserialize;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
-/// A job as people write it. Only `artifact_id` and one of `handler` and `flow` are required.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct JobFields {
-    /// The caller's own id of the work: the same one twice is the same job.
-    pub artifact_id: String,
-    /// Who runs it; empty where it is a job of a flow.
-    #[serde(default)]
-    pub handler: String,
-    /// What the handler gets.
-    #[serde(default)]
-    pub payload: Json,
-    /// The flow that it runs, instead of a handler.
-    pub flow: Option<String>,
-    /// What the flow gets.
-    pub input: Option<Json>,
-    /// The line in which it waits.
-    pub queue: Option<String>,
-    /// `critical`, `high`, `normal` or `low`.
-    pub priority: Option<String>,
-    /// Not before this moment (RFC 3339).
-    pub run_at: Option<String>,
-    /// How often a failed attempt is repeated.
-    pub max_retries: Option<u32>,
-    /// The longest that one attempt may take.
-    pub timeout: Option<Millis>,
-    /// Names by kind: `{"resolver": "unpaywall", "host": "example.org"}`.
-    #[serde(default)]
-    pub limits: BTreeMap<String, String>,
-    /// Whose job it is.
-    pub tenant: Option<String>,
-    /// How long `artifact_id` holds.
-    pub window: Option<Millis>,
+/// What the configuration says of jobs that say nothing else.
+pub fn rules(config: &Config) -> Rules {
+    Rules {
+        retry: config.retry,
+        timeout: config.task.timeout,
+        max_crashes: config.task.max_crashes,
+        max_payload: usize::try_from(config.queue.max_payload.0).unwrap_or(usize::MAX),
+    }
 }
 
 /// Checks jobs before they are submitted.
 pub struct Intake {
-    config: Config,
-    registry: Registry,
-    allow_unknown_handler: bool,
-    /// Jobs with equal rules share them.
-    specs: HashMap<TaskSpec, Arc<TaskSpec>>,
+    jobs: orchestrator_engine::Intake,
     flows: Option<Current>,
 }
 
-/// So many different rules are remembered at most.
-const MAX_SPECS: usize = 1024;
-
 impl Intake {
     /// Checks against a configuration and the handlers that there are.
-    pub fn new(config: Config, registry: Registry, allow_unknown_handler: bool) -> Self {
-        Intake { config, registry, allow_unknown_handler, specs: HashMap::new(), flows: None }
+    pub fn new(config: &Config, registry: Registry, allow_unknown_handler: bool) -> Self {
+        let jobs = orchestrator_engine::Intake::new(rules(config), registry, allow_unknown_handler);
+        Intake { jobs, flows: None }
     }
 
     /// Takes jobs of flows, too.
@@ -87,207 +51,42 @@ impl Intake {
 
     /// The longest line that can hold a job: its payload, and room for the other fields.
     pub fn max_line(&self) -> usize {
-        self.max_payload().saturating_add(64 << 10)
+        self.jobs.max_payload().saturating_add(64 << 10)
     }
 
-    fn max_payload(&self) -> usize {
-        usize::try_from(self.config.queue.max_payload.0).unwrap_or(usize::MAX)
-    }
-
-    /// Reads a line of JSON.
+    /// Reads a line of JSON. It must name its job, so that importing a file twice is safe.
     pub fn line(&mut self, text: &str) -> Result<NewJob, Vec<FieldError>> {
-        let fields: JobFields = serde_json::from_str(text).map_err(|error| vec![unreadable(text, &error)])?;
+        let mut fields = JobFields::parse(text).map_err(|problem| vec![problem])?;
+        if fields.artifact_id.is_none() && !fields.wrong.iter().any(|wrong| wrong.field == "artifact_id") {
+            fields.wrong.push(FieldError::new("artifact_id", "is missing: a line must name its job"));
+        }
         self.job(fields)
     }
 
     /// Makes the job, or says everything that is wrong with it.
-    pub fn job(&mut self, mut fields: JobFields) -> Result<NewJob, Vec<FieldError>> {
-        if let Some(flow) = fields.flow.take() {
-            return self.job_of_flow(&flow, fields);
-        }
-        let mut problems = vec![];
-        if fields.handler.is_empty() {
-            problems.push(FieldError::new("handler", "name a handler, or a flow"));
-            return Err(problems);
-        }
-        if fields.input.is_some() {
-            problems.push(FieldError::new("input", "is for a flow; a handler gets a payload"));
-        }
-        let limits = self.limits(&fields, &mut problems);
-        let spec = self.spec(&fields);
-        let handler = spec.handler.clone();
-        let job = NewJob::with_spec(spec).payload(std::mem::take(&mut fields.payload)).limits(limits);
-        let job = complete(job, fields, &mut problems);
-        problems.extend(job.problems(self.max_payload()));
-        match self.registry.get(&handler) {
-            Some(handler) if problems.is_empty() => problems.extend(handler.check(&job.payload)),
-            None if !self.allow_unknown_handler => {
-                problems.insert(0, FieldError::new("handler", unknown_handler(&self.registry, &handler)))
-            }
-            Some(_) | None => {}
-        }
-        if problems.is_empty() { Ok(job) } else { Err(problems) }
-    }
-
-    /// A job of a flow; what the flow itself defines, a line cannot.
-    fn job_of_flow(&mut self, flow: &str, mut fields: JobFields) -> Result<NewJob, Vec<FieldError>> {
-        let mut problems: Vec<_> = own_of_flow(&fields)
-            .map(|field| FieldError::new(field, "is for a handler; a flow has its own"))
-            .collect();
-        let plan = match &mut self.flows {
+    pub fn job(&mut self, fields: JobFields) -> Result<NewJob, Vec<FieldError>> {
+        let flows = &mut self.flows;
+        self.jobs.job(fields, |flow| match flows {
             Some(flows) => flows.find(flow),
             None => Err(current::unknown(flow)),
-        };
-        let plan = match plan {
-            Ok(plan) => plan,
-            Err(message) => {
-                problems.insert(0, FieldError::new("flow", message));
-                return Err(problems);
-            }
-        };
-        // An input without fields, so that what is missing is told by name.
-        let input = fields.input.take().unwrap_or_else(|| Json::trusted("{}"));
-        let job = complete(NewJob::of_flow(plan).payload(input), fields, &mut problems);
-        problems.extend(job.problems(self.max_payload()));
-        if problems.is_empty() { Ok(job) } else { Err(problems) }
-    }
-
-    fn spec(&mut self, fields: &JobFields) -> Arc<TaskSpec> {
-        let mut spec = TaskSpec::new(fields.handler.as_str()).with_retry(self.config.retry);
-        spec.timeout = Some(fields.timeout.unwrap_or(self.config.task.timeout));
-        spec.max_crashes = self.config.task.max_crashes;
-        if let Some(queue) = &fields.queue {
-            spec = spec.on_queue(queue.as_str());
-        }
-        if let Some(max_retries) = fields.max_retries {
-            spec.retry.max_retries = max_retries;
-        }
-        if let Some(known) = self.specs.get(&spec) {
-            return known.clone();
-        }
-        if self.specs.len() >= MAX_SPECS {
-            self.specs.clear();
-        }
-        let shared = Arc::new(spec.clone());
-        self.specs.insert(spec, shared.clone());
-        shared
-    }
-
-    /// The limits that the fields name, and those that follow from the payload: a download starts
-    /// under its first source, a call under its host.
-    fn limits(&self, fields: &JobFields, problems: &mut Vec<FieldError>) -> Limits {
-        let mut keys = vec![];
-        for (kind, name) in &fields.limits {
-            match LimitKey::new(kind, name) {
-                Ok(key) => keys.push(key),
-                Err(error) => problems.push(FieldError::new("limits", error.to_string())),
-            }
-        }
-        match fields.handler.as_str() {
-            "download" => {
-                if let Some(first) = builtin::first_limits(&fields.payload) {
-                    keys.retain(|key| !matches!(key.kind(), "host" | "resolver"));
-                    keys.extend(first.keys().iter().cloned());
-                }
-            }
-            "http" if !fields.limits.contains_key("host") => keys.extend(host_of_call(&fields.payload)),
-            _ => {}
-        }
-        Limits::new(keys).unwrap_or_else(|error| {
-            problems.push(FieldError::new("limits", error.to_string()));
-            Limits::none()
         })
     }
-}
-
-/// What is said of a handler that this program does not have.
-pub fn unknown_handler(registry: &Registry, name: &str) -> String {
-    let known: Vec<&str> = registry.names().map(|name| &**name).collect();
-    let shown: String = name.chars().take(60).collect();
-    let meant =
-        near(name, known.iter().copied()).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
-    format!("{shown:?} is not known here; there are {}{meant}", known.join(", "))
-}
-
-/// The fields given that make no sense beside a flow.
-fn own_of_flow(fields: &JobFields) -> impl Iterator<Item = &'static str> {
-    let given = [
-        ("handler", !fields.handler.is_empty()),
-        ("payload", fields.payload != Json::null()),
-        ("queue", fields.queue.is_some()),
-        ("max_retries", fields.max_retries.is_some()),
-        ("timeout", fields.timeout.is_some()),
-        ("limits", !fields.limits.is_empty()),
-    ];
-    given.into_iter().filter(|(_, given)| *given).map(|(field, _)| field)
-}
-
-/// Adds what jobs of handlers and of flows have alike.
-fn complete(mut job: NewJob, fields: JobFields, problems: &mut Vec<FieldError>) -> NewJob {
-    let priority = read(problems, "priority", fields.priority.as_deref(), |text| {
-        text.parse::<Priority>().map_err(|error| error.to_string())
-    });
-    job.priority = priority.unwrap_or(job.priority);
-    job.run_at = read(problems, "run_at", fields.run_at.as_deref(), parse_moment);
-    if let Some(tenant) = fields.tenant {
-        job = job.tenant(tenant);
-    }
-    job.key(match fields.window {
-        Some(window) => Key::within(fields.artifact_id, window),
-        None => Key::new(fields.artifact_id),
-    })
-}
-
-fn host_of_call(payload: &Json) -> Option<LimitKey> {
-    #[derive(Deserialize)]
-    struct Call {
-        url: String,
-    }
-    let call: Call = payload.read().ok()?;
-    LimitKey::new("host", &builtin::host_key(&call.url)?).ok()
-}
-
-fn read<T>(
-    problems: &mut Vec<FieldError>,
-    field: &str,
-    text: Option<&str>,
-    parse: impl Fn(&str) -> Result<T, String>,
-) -> Option<T> {
-    match parse(text?) {
-        Ok(value) => Some(value),
-        Err(message) => {
-            problems.push(FieldError::new(field, message));
-            None
-        }
-    }
-}
-
-fn parse_moment(text: &str) -> Result<Timestamp, String> {
-    text.parse::<jiff::Timestamp>()
-        .map(|moment| Timestamp::from_millis(moment.as_millisecond()))
-        .map_err(|_| format!("{text:?} is not a moment; write it as 2026-11-15T06:00:00Z"))
-}
-
-/// Names the field where serde does; the line number is always 1 and says nothing.
-fn unreadable(text: &str, error: &serde_json::Error) -> FieldError {
-    let message = error.to_string().replace(" at line 1 column ", ", column ");
-    let field = if error.is_data() && text.trim_start().starts_with('{') { "fields" } else { "json" };
-    FieldError::new(field, message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::{Sources, load};
-    use orchestrator_core::Work;
+    use orchestrator_core::{Key, LimitKey, Limits, Millis, Priority, TaskSpec, Timestamp, Work};
     use orchestrator_worker::builtin::{BuiltinConfig, registry};
+    use std::sync::Arc;
 
     fn intake() -> Intake {
         let sources = Sources {
             env: vec![("ORCHESTRATOR_MAX_PAYLOAD".to_owned(), "1KB".to_owned())],
             ..Sources::default()
         };
-        Intake::new(load(&sources).unwrap().config, registry(BuiltinConfig::default()), false)
+        Intake::new(&load(&sources).unwrap().config, registry(BuiltinConfig::default()), false)
     }
 
     fn task(job: &NewJob) -> (&Arc<TaskSpec>, &Limits) {
@@ -329,7 +128,7 @@ mod tests {
             (job.payload.as_str(), &*task(&job).0.queue, job.priority),
             ("null", "default", Priority::Normal)
         );
-        assert!(problems(r#"{"handler": "noop"}"#).contains("missing field `artifact_id`"));
+        assert!(problems(r#"{"handler": "noop"}"#).contains("artifact_id: is missing"));
         assert_eq!(problems(r#"{"artifact_id": "a"}"#), "handler: name a handler, or a flow");
     }
 
@@ -366,7 +165,8 @@ mod tests {
         assert!(problems("{\"artifact_id\": }").starts_with("json: expected value, column 17"));
         assert!(problems("7").starts_with("json: invalid type"));
         assert!(
-            problems(r#"{"artifact_id":"a","handler":"noop","colour":1}"#).contains("unknown field `colour`")
+            problems(r#"{"artifact_id":"a","handler":"noop","colour":1}"#)
+                .contains("colour: there is no such field")
         );
         assert!(
             problems(r#"{"artifact_id":"a","handler":"sleep","payload":{"for":"soon"}}"#)

@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod config;
 mod database;
+mod descriptors;
 mod error;
 mod exit;
 mod flow;
@@ -17,8 +18,11 @@ mod jobs;
 mod live;
 mod log;
 mod output;
+mod reload;
+mod service;
 mod session;
 mod signals;
+mod telemetry;
 mod workers;
 
 use clap::Parser;
@@ -50,14 +54,20 @@ fn run(cli: Cli) -> CliResult {
         .build()
         .map_err(|error| CliError::new(Exit::Error, "io", format!("cannot start threads: {error}")))?;
     let globals = cli.globals;
+    if let (Some(_), Some(why)) = (&globals.server, cli.command.without_server()) {
+        return Err(CliError::usage(format!("--server makes no sense here: {why}")));
+    }
     let result = runtime.block_on(async {
-        match cli.command {
+        let result = match cli.command {
             Command::Run(args) => commands::run::run(*args, &globals).await,
             Command::Flows(command) => commands::flows::run(command, &globals).await,
             Command::Jobs(command) => commands::jobs::run(command, &globals).await,
             Command::Tasks(command) => commands::tasks::run(command, &globals).await,
             Command::DeadLetter(command) => commands::dead_letter::run(command, &globals).await,
             Command::Queue(command) => commands::queue::run(command, &globals).await,
+            Command::Serve(args) => commands::serve::run(args, &globals).await,
+            Command::Dev(args) => commands::dev::run(args, &globals).await,
+            Command::Workers(command) => commands::workers::run(command, &globals).await,
             Command::Worker(args) => commands::worker::run(args, &globals).await,
             Command::Limits(command) => commands::limits::run(command, &globals).await,
             Command::Migrate(command) => commands::migrate::run(command, &globals).await,
@@ -65,7 +75,9 @@ fn run(cli: Cli) -> CliResult {
             Command::Demo(args) => commands::demo::run(args, &globals).await,
             Command::Bench(args) => bench::run(args, &globals).await,
             Command::Completions(args) => commands::completions::run(&args, &globals),
-        }
+        };
+        telemetry::finish().await;
+        result
     });
     // A thread may still wait for a line of stdin that never comes.
     runtime.shutdown_background();

@@ -4,6 +4,7 @@
 use crate::error::{CliError, CliResult};
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use orchestrator_core::Millis;
+pub use orchestrator_core::human::age;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 
@@ -156,12 +157,12 @@ impl Output {
 
     /// Shows an error for programs only.
     pub fn json_error(&self, error: &CliError) {
-        self.stderr(&error.json());
+        // Programs read it, whatever the log is.
+        let _ = std::io::stderr().write_all(error.json().as_bytes());
     }
 
     fn stderr(&self, text: &str) {
-        // Nobody reads stderr any more: there is nowhere to say so.
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        crate::log::tell(text);
     }
 
     /// Sets a text off on stdout, where that takes colour.
@@ -213,19 +214,6 @@ pub fn count(number: u64) -> String {
         text.push(digit);
     }
     text
-}
-
-/// A span to the precision that people care for: `41s`, `3m12s`, `2h5m`, `3d4h`.
-pub fn age(span: Millis) -> String {
-    let seconds = span.0 / 1000;
-    let parts = match seconds {
-        0..60 => [(seconds, "s"), (0, "")],
-        60..3600 => [(seconds / 60, "m"), (seconds % 60, "s")],
-        3600..86_400 => [(seconds / 3600, "h"), (seconds % 3600 / 60, "m")],
-        _ => [(seconds / 86_400, "d"), (seconds % 86_400 / 3600, "h")],
-    };
-    let [(first, unit), (second, minor)] = parts;
-    if second == 0 { format!("{first}{unit}") } else { format!("{first}{unit}{second}{minor}") }
 }
 
 /// How long something took: `340ms`, `3.2s`, then as [`age`].

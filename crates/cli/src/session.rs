@@ -1,4 +1,4 @@
-//! What most commands start with: the configuration, the log, the handlers and the store.
+//! What most commands start with: the configuration, the log, the handlers and the store, be it a database or a server.
 
 use crate::cli::Globals;
 use crate::config::{self, Config, Flag, Loaded, RetentionConfig, Sources};
@@ -8,12 +8,17 @@ use crate::error::{CliError, CliResult};
 use crate::exit::Exit;
 use crate::log;
 use crate::output::Output;
+use orchestrator_client::{Client, RemoteSource, RemoteStore};
 use orchestrator_core::Millis;
 use orchestrator_engine::{Engine, EngineConfig, Retention};
-use orchestrator_store::Store;
-use orchestrator_worker::Registry;
+use orchestrator_store::{Store, StoreError};
 use orchestrator_worker::builtin::{self, BuiltinConfig};
+use orchestrator_worker::{Registry, WorkSource};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long after a try to reach the server the next one is made.
+const SERVER_AWAY: Duration = Duration::from_millis(500);
 
 /// A command at work.
 pub struct Session {
@@ -21,25 +26,63 @@ pub struct Session {
     pub out: Output,
     /// The configuration in force.
     pub config: Config,
+    /// Where it came from.
+    pub sources: Sources,
+    /// The server that stands for the database, where there is one.
+    server: Option<String>,
 }
 
 impl Session {
     /// Loads the configuration and starts the log.
     pub fn start(globals: &Globals, flags: Vec<Flag>) -> CliResult<Session> {
         let out = globals.output();
-        let Loaded { config, .. } = load(globals, flags)?.map_err(|problems| CliError::config(&problems))?;
-        log::start(&config.log, globals, out);
-        Ok(Session { out, config })
+        let sources = sources(globals, flags)?;
+        let loaded = config::load(&sources).map_err(|problems| CliError::config(&problems))?;
+        log::start(&loaded.config, globals, out);
+        Ok(Session { out, config: loaded.config, sources, server: globals.server() })
     }
 
     /// The same session with another configuration.
     pub fn with_config(&self, config: Config) -> Session {
-        Session { out: self.out, config }
+        Session { out: self.out, config, sources: self.sources.clone(), server: self.server.clone() }
     }
 
-    /// Opens the store.
+    /// A session that works on its database, whatever server the environment names.
+    pub fn on_database(self) -> Session {
+        Session { server: None, ..self }
+    }
+
+    /// Whether a server stands for the database: then that one sweeps, removes what is old and keeps the limits.
+    pub fn is_remote(&self) -> bool {
+        self.server.is_some()
+    }
+
+    /// Opens the store: the database, or a server that stands for it.
     pub async fn open(&self, missing: Missing) -> CliResult<Arc<dyn Store>> {
+        if let Some(url) = &self.server {
+            return Ok(Arc::new(RemoteStore::open(client(url)?).await.map_err(StoreError::from)?));
+        }
         database::open(&self.config.store, missing).await
+    }
+
+    /// Opens the store for work that goes on until somebody ends it: a server that is away is waited for.
+    pub async fn open_waiting(&self, missing: Missing) -> CliResult<Arc<dyn Store>> {
+        let Some(url) = &self.server else { return self.open(missing).await };
+        let (client, mut told) = (client(url)?, false);
+        loop {
+            match RemoteStore::open(client.clone())
+                .await
+                .map_err(|error| CliError::from(StoreError::from(error)))
+            {
+                Err(error) if error.exit == Exit::Unreachable => {
+                    if !std::mem::replace(&mut told, true) {
+                        self.out.note(format!("{}: waiting for it", error.what));
+                    }
+                    tokio::time::sleep(SERVER_AWAY).await;
+                }
+                opened => return Ok(Arc::new(opened?)),
+            }
+        }
     }
 
     /// The largest payload, in bytes.
@@ -55,6 +98,15 @@ impl Session {
             ..EngineConfig::default()
         };
         Engine::new(store, config)
+    }
+
+    /// Where the workers of this process get their tasks from.
+    pub fn source(&self, engine: &Engine) -> CliResult<Arc<dyn WorkSource>> {
+        match &self.server {
+            // It waits for work at the server, where the engine here would ask again and again.
+            Some(url) => Ok(Arc::new(RemoteSource::new(client(url)?))),
+            None => Ok(engine.source()),
+        }
     }
 
     /// What is kept how long.
@@ -84,13 +136,22 @@ impl Session {
     }
 }
 
+fn client(url: &str) -> CliResult<Client> {
+    Client::new(url).map_err(|error| CliError::usage(error.to_string()))
+}
+
 /// Loads the configuration; what is wrong with it comes back as a value.
-pub fn load(globals: &Globals, mut flags: Vec<Flag>) -> CliResult<Result<Loaded, Vec<config::Problem>>> {
+pub fn load(globals: &Globals, flags: Vec<Flag>) -> CliResult<Result<Loaded, Vec<config::Problem>>> {
+    Ok(config::load(&sources(globals, flags)?))
+}
+
+/// Where the configuration comes from.
+fn sources(globals: &Globals, mut flags: Vec<Flag>) -> CliResult<Sources> {
     if let Some(path) = globals.config.as_ref().filter(|path| !path.exists()) {
         return Err(CliError::new(Exit::NotFound, "not_found", "there is no such configuration file")
             .at(path.display().to_string())
             .hint("`orchestrator config show --default > orchestrator.toml` writes one"));
     }
     flags.extend(globals.flags());
-    Ok(config::load(&Sources { file: globals.config.clone(), env: Sources::environment(), flags }))
+    Ok(Sources { file: globals.config.clone(), env: Sources::environment(), flags })
 }

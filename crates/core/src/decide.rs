@@ -13,6 +13,7 @@ use std::fmt;
 
 /// What has happened to a task so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Counters {
     /// The number of the latest attempt. It only rises, and it fences: a write that carries another
     /// number changes nothing.
@@ -25,6 +26,7 @@ pub struct Counters {
 
 /// Why a task stands in the dead letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeadReason {
     /// The error will not pass.

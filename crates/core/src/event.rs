@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Something entered a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// A task did.
@@ -16,6 +17,7 @@ pub enum Event {
 
 /// A task entered a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TaskEvent {
     /// The task.
     pub task: TaskId,
@@ -27,6 +29,7 @@ pub struct TaskEvent {
 
 /// A job entered a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct JobEvent {
     /// The job.
     pub job: JobId,

@@ -93,6 +93,37 @@ pub fn format_size(bytes: u64) -> String {
     }
 }
 
+/// The candidate nearest to `word`, if it is near enough to be meant: one slip for each three letters.
+pub fn near<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // A word longer than any name is no slip of one, and comparing it would only cost time.
+    if word.len() > 256 {
+        return None;
+    }
+    let folded = word.to_lowercase();
+    let length = word.chars().count();
+    let slips = (length / 3).max(1);
+    candidates
+        .into_iter()
+        .filter(|candidate| candidate.chars().count().abs_diff(length) <= slips)
+        .map(|candidate| (strsim::osa_distance(&folded, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, _)| *distance <= slips)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// A span to the precision that people care for: `41s`, `3m12s`, `2h5m`, `3d4h`.
+pub fn age(span: Millis) -> String {
+    let seconds = span.0 / 1000;
+    let parts = match seconds {
+        0..60 => [(seconds, "s"), (0, "")],
+        60..3600 => [(seconds / 60, "m"), (seconds % 60, "s")],
+        3600..86_400 => [(seconds / 3600, "h"), (seconds % 3600 / 60, "m")],
+        _ => [(seconds / 86_400, "d"), (seconds % 86_400 / 3600, "h")],
+    };
+    let [(first, unit), (second, minor)] = parts;
+    if second == 0 { format!("{first}{unit}") } else { format!("{first}{unit}{second}{minor}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,5 +171,16 @@ mod tests {
             let _ = parse_span(&text);
             let _ = parse_size(&text);
         }
+    }
+
+    #[test]
+    fn a_slip_is_understood_and_another_word_is_not() {
+        let tasks = ["download", "validate", "label"];
+        assert_eq!(near("validat", tasks), Some("validate"));
+        assert_eq!(near("donwload", tasks), Some("download"));
+        assert_eq!(near("Label", tasks), Some("label"));
+        assert_eq!(near("store", tasks), None);
+        assert_eq!(near("", tasks), None);
+        assert_eq!(near(&"validate".repeat(1000), tasks), None);
     }
 }

@@ -69,8 +69,8 @@ impl FromStr for JobId {
     }
 }
 
-/// One task of a job: the job and the task's index in it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// One task of a job: the job and the task's index in it. Written as `019a8f00-0000-7000-8000-000000000001/0`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId {
     /// The job the task belongs to.
     pub job: JobId,
@@ -88,6 +88,32 @@ impl TaskId {
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.job, self.index)
+    }
+}
+
+/// A text that is no id of a task.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not the id of a task (expected a job id, a slash and an index)")]
+pub struct BadTaskId(String);
+
+impl FromStr for TaskId {
+    type Err = BadTaskId;
+    fn from_str(text: &str) -> Result<Self, BadTaskId> {
+        let bad = || BadTaskId(text.chars().take(60).collect());
+        let (job, index) = text.split_once('/').ok_or_else(bad)?;
+        Ok(TaskId { job: job.parse().map_err(|_| bad())?, index: index.parse().map_err(|_| bad())? })
+    }
+}
+
+impl Serialize for TaskId {
+    fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for TaskId {
+    fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        std::borrow::Cow::<str>::deserialize(input)?.parse().map_err(serde::de::Error::custom)
     }
 }
 

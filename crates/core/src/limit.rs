@@ -148,12 +148,19 @@ impl Limits {
 
 impl<'de> Deserialize<'de> for Limits {
     fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        Limits::new(Vec::<LimitKey>::deserialize(input)?).map_err(serde::de::Error::custom)
+        let keys = Vec::<LimitKey>::deserialize(input)?;
+        if keys.len() > MAX_KEYS {
+            return Err(serde::de::Error::custom(BadLimit::TooMany(keys.len())));
+        }
+        Limits::new(keys).map_err(serde::de::Error::custom)
     }
 }
 
 /// What a key allows. An absent part is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+// A slip in a name must not lift a limit.
+#[serde(deny_unknown_fields)]
 pub struct LimitRule {
     /// How many may run at once. Zero stops the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -235,5 +242,8 @@ mod tests {
         assert!(Limits::new([key("host:*")]).is_err(), "a task cannot run under a default");
         let many = (0..9).map(|n| key(&format!("k:{n}")));
         assert_eq!(Limits::new(many), Err(BadLimit::TooMany(9)));
+        let same = serde_json::to_string(&["k:1"; 9]).unwrap();
+        assert!(serde_json::from_str::<Limits>(&same).is_err(), "also where it is the same nine times");
+        assert!(serde_json::from_str::<LimitRule>(r#"{"concurency": 4}"#).is_err(), "a slip is not no limit");
     }
 }

@@ -8,6 +8,7 @@ use std::fmt;
 
 /// What kind of error ended an attempt. The class decides whether a retry makes sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
     /// The attempt took longer than it may.
@@ -94,6 +95,7 @@ impl fmt::Display for ErrorClass {
 
 /// A failed attempt: what went wrong, and when it may be worth trying again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Failure {
     /// What kind of error.
     pub class: ErrorClass,
@@ -108,9 +110,10 @@ pub struct Failure {
 pub const MAX_MESSAGE: usize = 4096;
 
 impl Failure {
-    /// A failure of a class.
+    /// A failure of a class. The message is cut at [`MAX_MESSAGE`] bytes.
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
-        let mut message = message.into();
+        // PostgreSQL has no character zero, and an error must not be lost over it.
+        let mut message = message.into().replace('\0', "\u{fffd}");
         if message.len() > MAX_MESSAGE {
             let cut = (0..=MAX_MESSAGE - 4).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
             message.truncate(cut);
@@ -144,6 +147,7 @@ impl fmt::Display for Failure {
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Done, with a result.
@@ -163,6 +167,7 @@ pub enum Outcome {
 
 /// The next leg of a task that goes on after [`Outcome::Continue`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Leg {
     /// Handed to the next attempt as it is.
     pub checkpoint: Json,
@@ -198,5 +203,6 @@ mod tests {
         let failure = Failure::transient("é".repeat(4000));
         assert!(failure.message.len() <= MAX_MESSAGE);
         assert!(failure.message.ends_with(" ..."));
+        assert_eq!(Failure::transient("a\0b").message, "a\u{fffd}b");
     }
 }

@@ -13,6 +13,8 @@ use std::str::FromStr;
 
 /// So many starts per span, with room for a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Rate {
     /// How many starts ...
     pub count: u32,

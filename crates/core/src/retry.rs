@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Exponential backoff with jitter. `max_retries = 3` means at most four attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RetryPolicy {
     /// How often a failed attempt is repeated.
     pub max_retries: u32,

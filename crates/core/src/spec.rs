@@ -13,6 +13,7 @@ pub const DEFAULT_QUEUE: &str = "default";
 
 /// The rules under which a task runs. Stores keep each distinct spec once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TaskSpec {
     /// The line from which workers take it.
     pub queue: Arc<str>,

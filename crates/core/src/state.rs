@@ -5,11 +5,21 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::str::FromStr;
+
+/// A word that names no state.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{word:?} is no state; there are {known}")]
+pub struct BadState {
+    word: String,
+    known: String,
+}
 
 macro_rules! states {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
         #[serde(rename_all = "snake_case")]
         pub enum $name { $($(#[$vdoc])* $variant,)* }
 
@@ -25,6 +35,16 @@ macro_rules! states {
             /// The state that a word names.
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($word => Some($name::$variant),)* _ => None }
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = BadState;
+            fn from_str(word: &str) -> Result<Self, BadState> {
+                $name::from_word(word).ok_or_else(|| BadState {
+                    word: word.chars().take(40).collect(),
+                    known: $name::ALL.iter().map(|state| state.as_str()).collect::<Vec<_>>().join(", "),
+                })
             }
         }
 

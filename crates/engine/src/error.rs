@@ -1,6 +1,6 @@
 //! Why something that was asked of a job was not done, and what to do instead.
 
-use crate::intake::SubmitError;
+use crate::submit::SubmitError;
 use crate::waiters::WaitError;
 use orchestrator_core::flow::Problem;
 use orchestrator_core::flow::advance::NoRecovery;
@@ -87,7 +87,7 @@ pub enum JobError {
     /// There is none.
     #[error("there is no job {0}: its id is mistyped, or it is in another database")]
     NotFound(JobId),
-    /// The key of a new job has a job already, with another payload.
+    /// The key of a new job has a job already, with another payload or document.
     #[error("job {id} has the same key and another payload: give the same payload, or another key")]
     Conflict {
         /// The job that has the key.
@@ -100,6 +100,14 @@ pub enum JobError {
         job: JobId,
         /// What was asked.
         verb: Verb,
+        /// The state.
+        state: JobState,
+    },
+    /// It is not in the state that was expected.
+    #[error("job {job} has changed meanwhile: it is {state} now; look again and decide anew")]
+    Changed {
+        /// The job.
+        job: JobId,
         /// The state.
         state: JobState,
     },
@@ -153,6 +161,7 @@ impl JobError {
             JobError::NotFound(_) => "not_found",
             JobError::Conflict { .. } => "key_conflict",
             JobError::Refused { .. } => "wrong_state",
+            JobError::Changed { .. } => "changed",
             JobError::Superseded { .. } => "superseded",
             JobError::NoSuchTask { .. } => "no_such_task",
             JobError::NoRecovery { .. } => "no_recovery",

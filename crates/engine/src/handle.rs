@@ -7,7 +7,7 @@ use crate::error::{JobError, Verb};
 use crate::progress::Progress;
 use crate::{Engine, Waited};
 use orchestrator_core::{JobId, JobState, Json, NewJob};
-use orchestrator_store::{Command, Controlled, JobFilter, JobView, Page, StoreResult, Submitted};
+use orchestrator_store::{Command, Controlled, JobFilter, JobView, Page, StoreResult, Submitted, Wish};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use std::time::Duration;
 pub struct JobHandle {
     engine: Engine,
     id: JobId,
+    expect: Option<JobState>,
 }
 
 impl fmt::Debug for JobHandle {
@@ -38,7 +39,7 @@ impl Engine {
 
     /// A handle on a job that was started before. Whether there is one shows when it is used.
     pub fn handle(&self, id: JobId) -> JobHandle {
-        JobHandle { engine: self.clone(), id }
+        JobHandle { engine: self.clone(), id, expect: None }
     }
 
     /// Jobs that have not ended, the newest first.
@@ -67,6 +68,12 @@ impl JobHandle {
     /// The job's id.
     pub fn id(&self) -> JobId {
         self.id
+    }
+
+    /// The same job, to be steered only while it is in this state: whoever looked and decided does nothing to one that has
+    /// moved on since.
+    pub fn expecting(self, state: JobState) -> JobHandle {
+        JobHandle { expect: Some(state), ..self }
     }
 
     /// Waits until the job has ended, at most `limit`.
@@ -115,15 +122,20 @@ impl JobHandle {
         self.ask(Verb::Retry, Command::Retry(self.id)).await
     }
 
-    /// A new job on the same version of the flow, with the same input or another one. It has no key, so it runs
-    /// whatever became of this one, and it tells which job it repeats.
+    /// A new job on the same version of the flow, with the same input or another one, and with all that the old one
+    /// carries along. It has no key, so it runs whatever became of this one, and it tells which job it repeats.
     pub async fn rerun(&self, input: Option<Json>) -> Result<JobHandle, JobError> {
         let old = self.view().await?;
         let job = match &old.flow {
             Some(flow) => NewJob::of_flow(self.engine.pinned(flow).await?),
             None => NewJob::with_spec(old.task().spec.clone()).limits(old.task().limits.clone()),
         };
-        let job = job
+        let document = match &old.document {
+            Some(_) => self.engine.store().document(self.id).await?,
+            None => None,
+        };
+        let job = NewJob { document, ..job }
+            .meta(old.meta.clone())
             .payload(input.unwrap_or_else(|| old.payload.clone()))
             .tenant(old.tenant.clone())
             .priority(old.priority)
@@ -137,9 +149,11 @@ impl JobHandle {
             _ => None,
         };
         let job = self.id;
-        match self.engine.control(vec![command]).await?.pop() {
+        let wish = Wish { command, expect: self.expect };
+        match self.engine.control(vec![wish]).await?.pop() {
             Some(Controlled::Done(state)) => Ok(state),
             Some(Controlled::Refused(state)) => Err(JobError::Refused { job, verb, state }),
+            Some(Controlled::Changed(state)) => Err(JobError::Changed { job, state }),
             Some(Controlled::Superseded(by)) => Err(JobError::Superseded { job, by }),
             Some(Controlled::NoRecovery(why)) => Err(JobError::NoRecovery { job, why }),
             Some(Controlled::NoSuchTask) => {

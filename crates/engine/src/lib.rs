@@ -5,21 +5,29 @@
 //! whatever it holds in memory is a hint, the store is the truth, and any number of engines may
 //! work on one store.
 
+mod document;
 mod error;
 mod flows;
 mod handle;
 mod intake;
 mod local;
+mod measured;
 mod progress;
 mod retention;
+mod stuck;
+mod submit;
 mod sweeper;
 mod waiters;
 
+pub use document::DocumentFields;
 pub use error::{FlowError, JobError, Verb};
 pub use handle::JobHandle;
-pub use intake::SubmitError;
+pub use intake::{Intake, JobFields, Rules, unknown_handler};
+pub use measured::{Facts, METERS, Measured};
 pub use progress::{Progress, TaskProgress};
 pub use retention::{PageSize, Pruned, Retainer, Retention, RetentionError};
+pub use stuck::{StuckJob, Why};
+pub use submit::SubmitError;
 pub use sweeper::Sweeper;
 pub use waiters::{WaitError, Waited};
 

@@ -3,7 +3,7 @@
 use crate::Inner;
 use async_trait::async_trait;
 use orchestrator_core::{JobId, Millis, Timestamp};
-use orchestrator_store::{Beat, Held, LeaseAsk, Leased, Settled, Settlement};
+use orchestrator_store::{Beat, Held, LeaseAsk, Leased, Settled, Settlement, WorkerNote};
 use orchestrator_worker::{SourceError, WorkSource};
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,6 +78,10 @@ impl WorkSource for LocalSource {
         let answers = self.0.store.settle(batch).await?;
         self.0.wake_ended(jobs.into_iter().zip(&answers));
         Ok(answers)
+    }
+
+    async fn register(&self, worker: WorkerNote) -> Result<(), SourceError> {
+        Ok(self.0.store.register(vec![worker]).await?)
     }
 }
 

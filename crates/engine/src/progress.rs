@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 /// How far a job is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Progress {
     /// The job.
     pub workflow_id: JobId,
@@ -50,6 +51,7 @@ pub struct Progress {
 
 /// How far a task is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TaskProgress {
     /// Its place in the job.
     pub id: u32,

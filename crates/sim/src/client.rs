@@ -245,6 +245,7 @@ fn heard_of_command(answer: &Option<StoreResult<Option<Controlled>>>) -> (&'stat
             Controlled::NotFound => ("not found", Answer::NotFound),
             Controlled::NoSuchTask => ("no such task", Answer::Refused),
             Controlled::NoRecovery(_) => ("no recovery", Answer::Refused),
+            Controlled::Changed(_) => ("changed", Answer::Refused),
         },
         Some(Ok(None)) => ("no answer", Answer::Unknown),
         Some(Err(StoreError::Unknown { .. })) => ("unknown", Answer::Unknown),

@@ -7,12 +7,12 @@ use crate::book::Book;
 use crate::handler::INTERRUPTED;
 use orchestrator_core::limit::LimitBook;
 use orchestrator_core::{
-    Event, Failure, JobId, JobState, LimitKey, Limits, Outcome, Rate, TaskId, TaskSpec, Timestamp, WorkerId,
+    Failure, JobId, JobState, LimitKey, Limits, Outcome, Rate, TaskId, TaskSpec, Timestamp, WorkerId,
 };
 use orchestrator_store::model::{Model, Told};
 use orchestrator_store::{
-    AttemptEnd, Beat, Command, Controlled, Held, LeaseAsk, LeaseGrant, LimitChange, Settled, Settlement,
-    Swept,
+    AttemptEnd, Beat, Command, Controlled, EventId, Held, JournalEvent, LeaseAsk, LeaseGrant, LimitChange,
+    Settled, Settlement, Swept,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -79,8 +79,8 @@ pub struct Oracle {
     /// Nothing in the run may cost a lease.
     keeps_leases: bool,
     told: Told,
-    /// The last entry of the journal that was read.
-    seen: i64,
+    /// The last event of the journal that was read.
+    seen: EventId,
     live: BTreeMap<TaskId, Lease>,
     /// Leases that were taken away from their holders.
     taken: BTreeSet<Held>,
@@ -101,7 +101,7 @@ impl Oracle {
         Oracle {
             keeps_leases,
             told: Told::default(),
-            seen: 0,
+            seen: EventId::START,
             live: BTreeMap::new(),
             taken: BTreeSet::new(),
             attempts: BTreeMap::new(),
@@ -121,7 +121,7 @@ impl Oracle {
     /// The store handed out tasks.
     pub fn granted(&mut self, model: &Model, moment: Moment, ask: &LeaseAsk, grant: &LeaseGrant) -> Check {
         // Idle processes ask all the time; only what changed something is looked at.
-        if grant.tasks.is_empty() && model.journal_len() as i64 == self.seen {
+        if grant.tasks.is_empty() && model.journal_len() as i64 == self.seen.entry {
             return Ok(());
         }
         if grant.tasks.len() > ask.slots as usize {
@@ -224,7 +224,7 @@ impl Oracle {
                 return wrong("stale", format!("{held:?} is stale though nobody took its lease away"));
             }
         }
-        if !applied && model.journal_len() as i64 != self.seen {
+        if !applied && model.journal_len() as i64 != self.seen.entry {
             return wrong("fence", format!("stale outcomes changed something: {batch:?}"));
         }
         self.moved(model, moment, &[])
@@ -329,12 +329,12 @@ impl Oracle {
 
     /// What holds after any step. `revived` are the jobs that it took up again.
     fn moved(&mut self, model: &Model, moment: Moment, revived: &[JobId]) -> Check {
-        for entry in model.journal(self.seen, u32::MAX) {
-            self.seen = entry.n;
-            let risen =
-                |event: &&Event| self.over.contains_key(&event.job()) && !revived.contains(&event.job());
-            if let Some(event) = entry.events.iter().find(risen) {
-                let was = self.over[&event.job()];
+        let news = model.journal(self.seen, u32::MAX);
+        self.seen = news.next;
+        for JournalEvent { event, .. } in news.events {
+            if let Some(was) = self.over.get(&event.job())
+                && !revived.contains(&event.job())
+            {
                 return wrong(
                     "terminal",
                     format!("{event:?}, though its job was {was} and nobody revived it"),

@@ -256,22 +256,42 @@ impl Store for SimStore {
         Ok(swept)
     }
 
-    async fn control(&self, commands: Vec<Command>) -> StoreResult<Vec<Controlled>> {
+    async fn control(&self, wishes: Vec<Wish>) -> StoreResult<Vec<Controlled>> {
         let call = self.enter("control", true).await?;
+        let commands: Vec<Command> = wishes.iter().map(|wish| wish.command.clone()).collect();
         self.world.check(|oracle, model, moment| {
             oracle.before_control(model, &commands, moment);
             Ok(())
         });
-        let answers = self.world.store.control(commands.clone()).await?;
+        let answers = self.world.store.control(wishes.clone()).await?;
         self.world.trace(self.process.name, || {
-            let shown = commands.iter().zip(&answers);
-            let shown = shown.map(|(command, answer)| format!("{command:?} -> {answer:?}"));
+            let shown = wishes.iter().zip(&answers);
+            let shown = shown.map(|(wish, answer)| format!("{:?} -> {answer:?}", wish.command));
             format!("control {}", shown.collect::<Vec<_>>().join("; "))
         });
         self.world.check(|oracle, model, moment| oracle.controlled(model, moment, &commands, &answers));
         self.world.ring(self.process.name);
         call.leave().await?;
         Ok(answers)
+    }
+
+    async fn set_queues(&self, changes: Vec<QueueChange>) -> StoreResult<()> {
+        let call = self.enter("set_queues", true).await?;
+        self.world.store.set_queues(changes).await?;
+        self.world.ring(self.process.name);
+        call.leave().await
+    }
+
+    async fn register(&self, workers: Vec<WorkerNote>) -> StoreResult<()> {
+        let call = self.enter("register", true).await?;
+        self.world.store.register(workers).await?;
+        call.leave().await
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        let call = self.enter("check", true).await?;
+        self.world.store.check().await?;
+        call.leave().await
     }
 
     async fn change_flows(&self, changes: Vec<FlowChange>) -> StoreResult<Vec<FlowChanged>> {

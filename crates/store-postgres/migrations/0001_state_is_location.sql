@@ -54,8 +54,20 @@ CREATE TABLE jobs (
     key      text,
     bucket   bigint,
     previous bigint,
-    payload  text NOT NULL
+    payload  text NOT NULL,
+    meta     text
 );
+
+-- Documents that are kept with jobs. Mostly they are compressed already.
+CREATE TABLE documents (
+    seq        bigint PRIMARY KEY,
+    name       text NOT NULL,
+    media_type text NOT NULL,
+    size       bigint NOT NULL,
+    sha256     text NOT NULL,
+    content    bytea NOT NULL
+);
+ALTER TABLE documents ALTER COLUMN content SET STORAGE EXTERNAL;
 
 -- The digest of (tenant, handler or flow, key, bucket) and the one job that has the key now.
 CREATE TABLE keys (
@@ -229,6 +241,15 @@ CREATE TABLE tally (
     PRIMARY KEY (line, state, slot)
 ) WITH (fillfactor = 20);
 
+-- How many jobs came on a day (0), or ended in a state. Nothing is taken back, whatever becomes of the jobs.
+CREATE TABLE daily (
+    day  integer NOT NULL,
+    what smallint NOT NULL,
+    slot smallint NOT NULL,
+    n    bigint NOT NULL,
+    PRIMARY KEY (day, what, slot)
+) WITH (fillfactor = 20);
+
 -- Fairness: where a tenant's next task stands at the earliest; tenant 0 holds the front, the highest stamp that was
 -- leased. Tasks of jobs that have started stand in a line of their own, under the tenant's number made negative.
 CREATE TABLE fair (
@@ -261,6 +282,19 @@ CREATE TABLE key_lines (
 );
 CREATE INDEX limit_keys_wake ON limit_keys (wake_at) WHERE wake_at IS NOT NULL;
 
+-- Queues of which nothing is handed out.
+CREATE TABLE paused (
+    queue text PRIMARY KEY,
+    since bigint NOT NULL
+);
+-- What workers told of themselves.
+CREATE TABLE workers (
+    name       text PRIMARY KEY,
+    note       text NOT NULL,
+    first_seen bigint NOT NULL,
+    last_seen  bigint NOT NULL
+) WITH (fillfactor = 50);
+
 -- One row per transaction with all that changed in it. `id` follows the order in which transactions that touch one job
 -- held its lock; `n` is given when the journal is read, to what is committed by then, so that no reader misses a row.
 CREATE TABLE journal (
@@ -284,6 +318,7 @@ ALTER TABLE delayed SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_t
 ALTER TABLE alive SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE fair SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE tally SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE daily SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE limit_keys SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 
 -- Rows gather here for as long as jobs are kept. Of a large table the usual share would be millions of rows, cleared away in

@@ -27,6 +27,18 @@ EXCEPTION WHEN OTHERS THEN
     RETURN to_jsonb(body);
 END $$;
 
+-- Jobs are found by the fields of their contexts, where they have one: it stands first in what they carry along.
+CREATE INDEX jobs_context ON jobs USING gin ((json_of(meta) -> 'context') jsonb_path_ops)
+    WHERE left(meta, 11) = '{"context":';
+
+-- The jobs whose context holds all that is asked for. The sessions of the program go without bitmaps, so that rows are
+-- met in the order of an index; this index has nothing else.
+CREATE FUNCTION jobs_in_context(facts jsonb) RETURNS SETOF bigint LANGUAGE sql STABLE
+    SET enable_bitmapscan = on SET enable_seqscan = off
+BEGIN ATOMIC
+    SELECT seq FROM jobs WHERE left(meta, 11) = '{"context":' AND json_of(meta) -> 'context' @> facts;
+END;
+
 -- The tasks of every flow, in order: their index, their name, what each gets where that is written in the flow, and
 -- whether it is one of those that no other needs.
 CREATE VIEW flow_tasks AS
@@ -130,8 +142,8 @@ SELECT j.seq AS id,
        o.run_id::varchar AS run_id,
        coalesce(f.name, l.handler)::varchar AS flow_id,
        t.name::varchar AS tenant_id,
-       coalesce(o.input ->> 'user_id', '')::varchar AS user_id,
-       coalesce(o.input ->> 'correlation_id', o.run_id)::varchar AS correlation_id,
+       coalesce(o.meta ->> 'user', o.input ->> 'user_id', '')::varchar AS user_id,
+       coalesce(o.meta ->> 'correlation_id', o.input ->> 'correlation_id', o.run_id)::varchar AS correlation_id,
        o.status::varchar AS status,
        o.input AS input_data,
        CASE WHEN j.flow IS NULL THEN q.output_data
@@ -149,7 +161,9 @@ SELECT j.seq AS id,
            'priority', (ARRAY['critical', 'high', 'normal', 'low'])[least(j.tier, 3) + 1],
            'key', j.key,
            'previous_run_id', job_id(m.value::bigint, b.created, b.seq)
-       )) AS execution_context,
+       -- What the caller said goes before what is said here.
+       )) || CASE WHEN jsonb_typeof(o.meta -> 'context') = 'object' THEN o.meta -> 'context' ELSE '{}' END
+           AS execution_context,
        CASE WHEN o.status NOT IN ('failed', 'timed_out', 'cancelled') THEN NULL
             WHEN j.flow IS NULL THEN q.error_message
             ELSE coalesce(r.reason, (
@@ -175,6 +189,7 @@ LEFT JOIN jobs b ON b.seq = j.previous
 LEFT JOIN task_history q ON q.seq = j.seq AND j.flow IS NULL
 CROSS JOIN LATERAL (
     SELECT job_id(m.value::bigint, j.created, j.seq) AS run_id, json_of(j.payload) AS input,
+           json_of(j.meta) AS meta,
            CASE WHEN r.seq IS NOT NULL THEN
                (ARRAY['pending', 'running', 'pausing', 'paused', 'recovering', 'completed', 'failed', 'timed_out', 'cancelled'])[r.state + 1]
                WHEN q.status IN ('pending', 'queued') AND q.attempts = 0 THEN 'pending'

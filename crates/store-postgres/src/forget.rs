@@ -53,9 +53,9 @@ const HAND_BACK: &str = "
     WITH next AS (
         SELECT digest, max(job) AS job FROM former_keys WHERE digest = ANY($1) GROUP BY digest
     ), taken AS (
-        DELETE FROM former_keys f USING next n WHERE f.digest = n.digest AND f.job = n.job
+        DELETE FROM former_keys f USING next n WHERE f.digest = ANY (ARRAY[n.digest]) AND f.job = ANY (ARRAY[n.job])
     )
-    UPDATE keys k SET job = n.job FROM next n WHERE k.digest = n.digest";
+    UPDATE keys k SET job = n.job FROM next n WHERE k.digest = ANY (ARRAY[n.digest])";
 const DELETE_KEYS: &str = "DELETE FROM keys WHERE digest = ANY($1) AND job = ANY($2)";
 
 /// The oldest entries of the journal. The newest is not among them, nor the one with the last number: the next numbers
@@ -142,6 +142,7 @@ async fn forget(tx: &mut Tx, ids: Ids, jobs: &[Forget]) -> Result<(Vec<Forgot>, 
         DELETE_ATTEMPTS,
         DELETE_DEAD,
         DELETE_TASKS,
+        "DELETE FROM documents WHERE seq = ANY($1)",
         "DELETE FROM runs WHERE seq = ANY($1)",
         "DELETE FROM bad WHERE seq = ANY($1)",
         "DELETE FROM jobs WHERE seq = ANY($1)",

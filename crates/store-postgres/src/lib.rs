@@ -17,8 +17,10 @@ mod lease;
 mod limits;
 mod load;
 mod marks;
+mod meters;
 mod names;
 mod naming;
+mod operate;
 mod place;
 #[cfg(test)]
 mod plans;

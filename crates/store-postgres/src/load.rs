@@ -40,12 +40,7 @@ pub async fn load(
         return Ok(());
     }
     if settled {
-        let reserved = naming.reserve(&needs.places, needs.seqs).await?;
-        for (key, stamps) in reserved.places {
-            work.base.places.entry(key).or_default().extend(stamps);
-        }
-        work.base.seqs.extend(reserved.seqs);
-        return Ok(());
+        return reserve(naming, work, &needs).await;
     }
     if !needs.ending.is_empty() {
         return load_ending(tx, names, naming, work, needs).await;
@@ -55,6 +50,25 @@ pub async fn load(
     load_heads(tx, names, naming, work, &needs).await?;
     load_tasks(tx, work, &needs).await?;
     load_rest(tx, work, &needs).await
+}
+
+async fn reserve(naming: &crate::naming::Naming, work: &mut Work, needs: &Needs) -> Result<(), Abort> {
+    let reserved = naming.reserve(&needs.places, needs.seqs).await?;
+    for (key, stamps) in reserved.places {
+        work.base.places.entry(key).or_default().extend(stamps);
+    }
+    work.base.seqs.extend(reserved.seqs);
+    Ok(())
+}
+
+/// Reserves the places in line that a computation was promised, and puts them in.
+pub async fn promised_places(naming: &crate::naming::Naming, work: &mut Work) -> Result<(), Abort> {
+    if !work.needs.places.is_empty() {
+        let needs = std::mem::take(&mut work.needs);
+        reserve(naming, work, &needs).await?;
+        work.take_promised_places();
+    }
+    Ok(())
 }
 
 /// All that ending attempts mostly needs, in one go: the heads, then the leases, which are taken away on the spot, and who
@@ -134,7 +148,8 @@ async fn load_jobs(tx: &mut Tx, work: &mut Work, needs: &Needs) -> Result<(), Ab
         return Ok(());
     }
     work.base.jobs.extend(wanted.iter().map(|seq| (*seq, None)));
-    let sql = "SELECT seq, created, spec, lane, flow, tier, tenant, entry, key, bucket, previous, payload
+    let sql = "SELECT seq, created, spec, lane, flow, tier, tenant, entry, key, bucket, previous, payload,
+            (SELECT d.sha256 FROM documents d WHERE d.seq = jobs.seq)
         FROM jobs WHERE seq = ANY($1)";
     for row in tx.query(sql, &[&wanted]).await? {
         work.base.jobs.insert(row.get(0), Some(job_row(&row)));
@@ -155,6 +170,7 @@ fn job_row(row: &Row) -> JobRow {
         bucket: row.get(9),
         previous: row.get(10),
         payload: Json::trusted(row.get::<_, &str>(11)),
+        document: row.get::<_, Option<&str>>(12).map(Into::into),
     }
 }
 

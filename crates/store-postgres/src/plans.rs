@@ -29,7 +29,7 @@ const LEAVE: &[(&str, &[&str], &str)] = &[
         &["leases"],
         "as many as slots; an index would be written by every heartbeat",
     ),
-    ("FROM journal WHERE n IS NULL ORDER BY id LIMIT $1", &["journal"], "a partial index: all of it is new"),
+    ("FROM journal WHERE n IS NULL ORDER BY id LIMIT", &["journal"], "a partial index: all of it is new"),
     ("WHERE k.wake_at IS NOT NULL", &["limit_keys"], "a partial index: all of it waits for a moment"),
     ("split_part(key, ':', 1) = ANY($2)", &["limit_keys"], "an operator changes a rule"),
     (
@@ -54,6 +54,11 @@ const LEAVE: &[(&str, &[&str], &str)] = &[
     ("SELECT key, rule, operator FROM rules", &["rules"], "the rules that somebody wrote"),
     ("FROM limit_keys WHERE running > 0", &["limit_keys"], "an operator looks at the limits"),
     ("SELECT seq FROM bad", &["bad"], "a list of what may be recovered"),
+    ("SELECT seq FROM jobs ORDER BY seq DESC LIMIT 1", &["jobs"], "the last in the order of the key"),
+    ("SELECT day, 1 FROM daily ORDER BY day DESC LIMIT 1", &["daily"], "the last in the order of the key"),
+    ("SELECT queue, since FROM paused", &["paused"], "the queues that somebody paused"),
+    ("FROM workers WHERE last_seen", &["workers"], "a row per worker of the last day"),
+    ("FROM leases GROUP BY worker", &["leases"], "as many as slots, when somebody looks at the workers"),
 ];
 
 /// Statements that must go by one index, by words of them.
@@ -70,6 +75,13 @@ const BY: &[(&str, &str)] = &[
     ("WHERE k.wake_at IS NOT NULL", "limit_keys_wake"),
     ("FROM ended e LEFT JOIN dead d ON d.task = ANY (ARRAY[e.task]) WHERE e.task = ANY($1)", "ended_pkey"),
     ("SELECT id, at FROM journal", "journal_pkey"),
+    ("events FROM journal WHERE n >= $1 ORDER BY n LIMIT $2", "journal_n_key"),
+    ("FROM journal WHERE n IS NOT NULL ORDER BY n DESC LIMIT 1", "journal_n_key"),
+    ("ORDER BY stamp, task LIMIT $5 FOR UPDATE SKIP LOCKED", "ready_pkey"),
+    ("ORDER BY stamp, task LIMIT $5 FOR UPDATE SKIP LOCKED", "paused_pkey"),
+    ("WHERE (SELECT true FROM paused p WHERE p.queue = w.queue) IS NULL", "paused_pkey"),
+    ("SELECT day, 1 FROM daily ORDER BY day DESC LIMIT 1", "daily_pkey"),
+    ("SELECT seq FROM jobs ORDER BY seq DESC LIMIT 1", "jobs_pkey"),
 ];
 
 /// The statements, each with the types of its parameters.
@@ -177,6 +189,19 @@ async fn plan(client: &Client, types: &str, sql: &str, values: &str) -> Option<V
     Some(plan[0]["Plan"].clone())
 }
 
+/// How a context is looked for: inside of a function with settings of its own, which a plan does not show.
+async fn look_for_a_context(client: &Client) -> Value {
+    let sql =
+        r#"SELECT seq FROM jobs WHERE left(meta, 11) = '{"context":' AND json_of(meta) -> 'context' @> $1"#;
+    client
+        .batch_execute("BEGIN; SET LOCAL enable_bitmapscan = on; SET LOCAL enable_seqscan = off")
+        .await
+        .unwrap();
+    let plan = plan(client, "(jsonb)", sql, "(NULL)").await.unwrap();
+    client.batch_execute("ROLLBACK").await.unwrap();
+    plan
+}
+
 /// Explains all statements in a session like theirs, and tells what is wrong.
 async fn explain(client: &Client, statements: &Statements) -> String {
     let list =
@@ -209,7 +234,12 @@ const FILL: &str = "
     INSERT INTO flows (implicit, name, hash, version, created, body) SELECT false, 'f' || n, n, 1, 1, '{}' FROM generate_series(1, 2000) n;
     INSERT INTO limit_keys (key, wake_at) SELECT 'host:' || n, CASE WHEN n % 100 = 0 THEN n END FROM generate_series(1, 20000) n ON CONFLICT DO NOTHING;
     INSERT INTO key_lines SELECT n, n % 100 FROM generate_series(1, 20000) n ON CONFLICT DO NOTHING;
-    INSERT INTO jobs (seq, created, spec, lane, tier, tenant, entry, payload) SELECT n, n, 1, 1, 2, 1, n, '{}' FROM generate_series(1000000::bigint, 1200000) n;
+    INSERT INTO jobs (seq, created, spec, lane, tier, tenant, entry, payload, meta)
+        SELECT n, n, 1, 1, 2, 1, n, '{}', CASE WHEN n % 20 = 0 THEN '{\"context\":{\"n\":' || n || '}}' END FROM generate_series(1000000::bigint, 1200000) n;
+    INSERT INTO documents SELECT n, 'a', 'b', 1, 'c', '' FROM generate_series(1000000::bigint, 1100000) n;
+    INSERT INTO daily SELECT n, 0, s, 1 FROM generate_series(1, 1000) n, generate_series(0, 63) s;
+    INSERT INTO paused SELECT 'q' || n, n FROM generate_series(1, 100) n;
+    INSERT INTO workers SELECT 'w' || n, '', n, n FROM generate_series(1, 1000) n;
     INSERT INTO keys SELECT md5(n::text)::uuid, n FROM generate_series(1000000::bigint, 1200000) n;
     INSERT INTO former_keys SELECT md5(n::text)::uuid, n FROM generate_series(1000000::bigint, 1100000) n;
     INSERT INTO runs (seq, state, started, body) SELECT n, 1, true, '' FROM generate_series(1000000::bigint, 1100000) n;
@@ -254,12 +284,13 @@ async fn every_statement_goes_by_its_index() {
         // A plan that is made now stays, however many rows come: a session keeps it.
         (
             "nothing at all",
-            "TRUNCATE ready, parked, delayed, leases, held, alive, bad, runs, tasks, dead, waits, limit_keys, key_lines, fair, keys, attempts, ended, jobs; ANALYZE",
+            "TRUNCATE ready, parked, delayed, leases, held, alive, bad, runs, tasks, dead, waits, limit_keys, key_lines, fair, keys, attempts, ended, documents, daily, paused, workers, jobs; ANALYZE",
         ),
     ] {
         client.batch_execute(change).await.unwrap();
         let wrong = explain(&client, &writing).await + &explain(&reader, &reading).await;
         assert!(wrong.is_empty(), "{what}:\n{wrong}");
+        assert!(goes_by(&look_for_a_context(&reader).await, "jobs_context"), "{what}: contexts");
     }
     let known = |words: &str| writing.keys().chain(reading.keys()).any(|sql| sql.contains(words));
     for words in LEAVE.iter().map(|leave| leave.0).chain(BY.iter().map(|by| by.0)) {

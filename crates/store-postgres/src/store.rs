@@ -12,13 +12,14 @@ use crate::schema;
 use crate::verbs::Verbs;
 use crate::wake::Wakes;
 use async_trait::async_trait;
-use orchestrator_core::{JobId, Millis, NewJob, TaskId, Timestamp};
+use orchestrator_core::{Document, JobId, Millis, NewJob, TaskId, Timestamp};
 use orchestrator_store::packed::Ids;
 use orchestrator_store::{
-    Beat, Catalog, Clock, Command, Controlled, DeadLetter, FlowChange, FlowChanged, FlowView, Forget, Forgot,
-    Held, JobFilter, JobView, JournalEntry, LeaseAsk, LeaseGrant, LimitChange, LimitView, LineFilter, Page,
-    RemovableAsk, RemovablePage, Settled, Settlement, Stats, Store, StoreError, StoreResult, Submitted,
-    SweepAsk, Swept, TaskView, untaken,
+    Beat, Catalog, Clock, Controlled, DayStats, DeadLetter, EventId, FlowChange, FlowChanged, FlowView,
+    Forget, Forgot, Held, JobFilter, JobView, JournalPage, JournalRange, LeaseAsk, LeaseGrant, LimitChange,
+    LimitView, LineFilter, Page, PausedQueue, QueueChange, RemovableAsk, RemovablePage, Settled, Settlement,
+    Stats, Store, StoreError, StoreResult, Submitted, SweepAsk, Swept, TaskView, Wish, WorkerNote,
+    WorkerView, untaken,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -180,8 +181,20 @@ impl Store for PostgresStore {
         self.run(|verbs| async move { verbs.expired(&ask).await }).await
     }
 
-    async fn control(&self, commands: Vec<Command>) -> StoreResult<Vec<Controlled>> {
-        self.run(|verbs| async move { verbs.control(&commands).await }).await
+    async fn control(&self, wishes: Vec<Wish>) -> StoreResult<Vec<Controlled>> {
+        self.run(|verbs| async move { verbs.control(&wishes).await }).await
+    }
+
+    async fn set_queues(&self, changes: Vec<QueueChange>) -> StoreResult<()> {
+        self.run(|verbs| async move { verbs.set_queues(&changes).await }).await
+    }
+
+    async fn register(&self, workers: Vec<WorkerNote>) -> StoreResult<()> {
+        self.run(|verbs| async move { verbs.register(&workers).await }).await
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        self.run(|verbs| async move { verbs.check().await }).await
     }
 
     async fn change_flows(&self, changes: Vec<FlowChange>) -> StoreResult<Vec<FlowChanged>> {
@@ -254,6 +267,23 @@ impl Catalog for PostgresStore {
         read!(self, reader => reader.stats())
     }
 
+    async fn daily(&self, days: u32) -> StoreResult<Vec<DayStats>> {
+        read!(self, reader => reader.daily(days))
+    }
+
+    async fn paused_queues(&self) -> StoreResult<Vec<PausedQueue>> {
+        read!(self, reader => reader.paused_queues())
+    }
+
+    async fn workers(&self) -> StoreResult<Vec<WorkerView>> {
+        let now = self.clock.now();
+        read!(self, reader => reader.workers(now))
+    }
+
+    async fn document(&self, id: JobId) -> StoreResult<Option<Document>> {
+        read!(self, reader => reader.document(id))
+    }
+
     async fn dead_letters(
         &self,
         filter: LineFilter,
@@ -279,8 +309,29 @@ impl Catalog for PostgresStore {
         read!(self, reader => reader.removable(&ask))
     }
 
-    async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>> {
+    async fn journal(&self, after: EventId, limit: u32) -> StoreResult<JournalPage> {
+        let (page, unnumbered) = read!(self, reader => reader.journal(after, limit))?;
+        if !unnumbered {
+            return Ok(page);
+        }
+        self.number_journal().await?;
+        Ok(read!(self, reader => reader.journal(after, limit))?.0)
+    }
+
+    async fn journal_range(&self) -> StoreResult<JournalRange> {
+        let (range, unnumbered) = read!(self, reader => reader.journal_range())?;
+        if !unnumbered {
+            return Ok(range);
+        }
+        self.number_journal().await?;
+        Ok(read!(self, reader => reader.journal_range())?.0)
+    }
+}
+
+impl PostgresStore {
+    /// What is committed later is for the next who asks: else one who reads while others write would never be answered.
+    async fn number_journal(&self) -> StoreResult<()> {
         let mut client = self.verbs.connections.writer().await?;
-        crate::read::journal(&mut client, self.verbs.ids, after, limit).await.map_err(at_read)
+        crate::read::number_journal(&mut client).await.map_err(at_read)
     }
 }

@@ -1,11 +1,13 @@
 //! A transaction on one connection: statements are prepared once per connection and sent in pipelines.
 
 use crate::error;
+use crate::meters;
 use crate::work::Stop;
 use futures_util::FutureExt;
 use futures_util::future::{try_join, try_join_all, try_join3};
 use orchestrator_store::StoreError;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement};
 
@@ -150,6 +152,7 @@ impl Tx {
             }
         };
         let all = try_join_all(writes.iter().zip(statements).map(run));
+        let started = Instant::now();
         // A count that is not as expected must stop the commit, so the commit waits for the counts; where none is
         // expected it rides along.
         if writes.iter().any(|write| write.rows.is_some()) {
@@ -162,6 +165,7 @@ impl Tx {
             let commit = client.batch_execute("COMMIT");
             try_join3(begin, all, commit).await.map_err(at_commit)?;
         }
+        meters::COMMIT.record(started.elapsed().as_secs_f64());
         self.open = false;
         Ok(())
     }

@@ -17,8 +17,8 @@ use crate::work::{Step, Work};
 use orchestrator_core::{Millis, NewJob, Outcome, Timestamp};
 use orchestrator_store::packed::{Ids, seq_of};
 use orchestrator_store::{
-    Beat, Clock, Command, Controlled, FlowChange, FlowChanged, Held, LeaseAsk, LeaseGrant, Leased,
-    LimitChange, RuleOrigin, Settled, Settlement, Submitted, SweepAsk, Swept,
+    Beat, Clock, Controlled, FlowChange, FlowChanged, Held, LeaseAsk, LeaseGrant, Leased, LimitChange,
+    RuleOrigin, Settled, Settlement, Submitted, SweepAsk, Swept, Wish,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ macro_rules! until_through {
             let (mut tx, mut work) = $verbs.begin().await?;
             let done = async {
                 let ($tx, $work): (&mut Tx, &mut Work) = (&mut tx, &mut work);
-                let _ = &$work;
+                let _ = (&$tx, &$work);
                 Ok::<_, Abort>($attempt)
             };
             let done: Result<_, Abort> = match done.await {
@@ -107,6 +107,7 @@ impl Verbs {
                 load::load(tx, &self.names, &self.naming, work).await?;
             }
             if let Some(answers) = work.compute(requests, one)? {
+                load::promised_places(&self.naming, work).await?;
                 return Ok(answers);
             }
         }
@@ -151,7 +152,7 @@ impl Verbs {
     }
 
     /// Tells everybody, here and elsewhere, that there may be work.
-    fn wake(&self) {
+    pub(crate) fn wake(&self) {
         self.changes.send_modify(|n| *n += 1);
         self.wakes.tell();
     }
@@ -176,11 +177,11 @@ impl Verbs {
     }
 
     /// Carries out what an operator asks.
-    pub async fn control(&self, commands: &[Command]) -> Result<Vec<Controlled>, Abort> {
-        let prefetch = |work: &mut Work, commands: &[Command]| {
-            work.needs.jobs = commands.iter().filter_map(|command| work.ids.seq(command.job())).collect();
+    pub async fn control(&self, wishes: &[Wish]) -> Result<Vec<Controlled>, Abort> {
+        let prefetch = |work: &mut Work, wishes: &[Wish]| {
+            work.needs.jobs = wishes.iter().filter_map(|wish| work.ids.seq(wish.command.job())).collect();
         };
-        self.transact(commands, prefetch, Work::control).await
+        self.transact(wishes, prefetch, Work::control).await
     }
 
     /// Hands out tasks. A large ask is filled by two transactions side by side, which skip what the other one took:

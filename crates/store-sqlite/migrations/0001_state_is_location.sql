@@ -58,7 +58,20 @@ CREATE TABLE jobs (
     key      TEXT,
     bucket   INTEGER,
     previous INTEGER,
-    payload  TEXT NOT NULL
+    payload  TEXT NOT NULL,
+    meta     TEXT
+) STRICT;
+-- The jobs that have a context, which stands first in what they carry along.
+CREATE INDEX jobs_context ON jobs (seq) WHERE substr(meta, 1, 11) = '{"context":';
+
+-- Documents that are kept with jobs. The content stands last, so that the rest is read without it.
+CREATE TABLE documents (
+    seq        INTEGER PRIMARY KEY,
+    name       TEXT NOT NULL,
+    media_type TEXT NOT NULL,
+    size       INTEGER NOT NULL,
+    sha256     TEXT NOT NULL,
+    content    BLOB NOT NULL
 ) STRICT;
 
 -- The head of a job of a flow: all of it that changes. It has no index, so that a commit overwrites the heads that
@@ -233,6 +246,14 @@ CREATE TABLE tally (
     PRIMARY KEY (line, state)
 ) STRICT, WITHOUT ROWID;
 
+-- How many jobs came on a day (0), or ended in a state. Nothing is taken back, whatever becomes of the jobs.
+CREATE TABLE daily (
+    day  INTEGER NOT NULL,
+    what INTEGER NOT NULL,
+    n    INTEGER NOT NULL,
+    PRIMARY KEY (day, what)
+) STRICT, WITHOUT ROWID;
+
 -- Fairness: where a tenant's next task stands at the earliest; tenant 0 holds the front, the
 -- highest stamp that was leased. Tasks of jobs that have started stand in a line of their own, kept
 -- under the tenant's number made negative.
@@ -252,6 +273,19 @@ CREATE TABLE rules (
 CREATE TABLE buckets (
     key TEXT PRIMARY KEY,
     tat INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Queues of which nothing is handed out.
+CREATE TABLE paused (
+    queue TEXT PRIMARY KEY,
+    since INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+-- What workers told of themselves.
+CREATE TABLE workers (
+    name       TEXT PRIMARY KEY,
+    note       TEXT NOT NULL,
+    first_seen INTEGER NOT NULL,
+    last_seen  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- One row per commit, with all that changed in it.

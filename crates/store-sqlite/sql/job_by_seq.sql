@@ -1,1 +1,1 @@
-SELECT created, spec, lane, tier, tenant, entry, key, bucket, payload, flow FROM jobs WHERE seq = ?1
+SELECT created, spec, lane, tier, tenant, entry, key, bucket, payload, flow, meta FROM jobs WHERE seq = ?1

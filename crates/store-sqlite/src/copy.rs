@@ -202,9 +202,14 @@ fn select(table: Table) -> &'static str {
         // A job of a queue that got a head later keeps its old entry, which says nothing of the head.
         Table::Jobs => {
             "SELECT seq, created, spec, lane, flow, tier, tenant,
-                    CASE WHEN spec IS NULL OR flow IS NULL THEN entry END, key, bucket, previous, payload
+                    CASE WHEN spec IS NULL OR flow IS NULL THEN entry END, key, bucket, previous, payload, meta
              FROM jobs ORDER BY seq"
         }
+        Table::Documents => {
+            "SELECT seq, name, media_type, size, sha256, content FROM documents ORDER BY seq"
+        }
+        Table::Paused => "SELECT queue, since FROM paused ORDER BY queue",
+        Table::Workers => "SELECT name, note, first_seen, last_seen FROM workers ORDER BY name",
         Table::Runs => "SELECT seq, state, body, output FROM runs ORDER BY seq",
         Table::Alive => "SELECT deadline, seq FROM alive ORDER BY deadline, seq",
         Table::Bad => "SELECT seq FROM bad ORDER BY seq",
@@ -241,6 +246,7 @@ fn select(table: Table) -> &'static str {
         Table::Waits => "SELECT job, waiter FROM waits ORDER BY job, waiter",
         Table::Timings => "SELECT flow, task, n, total FROM timings ORDER BY flow, task",
         Table::Tally => "SELECT line, state, n FROM tally ORDER BY line, state",
+        Table::Daily => "SELECT day, what, n FROM daily ORDER BY day, what",
         Table::Fair => "SELECT line, tier, tenant, next FROM fair ORDER BY line, tier, tenant",
         Table::Journal => "SELECT n, at, events FROM journal ORDER BY n",
     }

@@ -15,9 +15,9 @@ use async_trait::async_trait;
 use orchestrator_core::{Millis, NewJob, Timestamp};
 use orchestrator_store::packed::{Ids, SALT_BITS};
 use orchestrator_store::{
-    Beat, Clock, Command, Controlled, FlowChange, FlowChanged, Forget, Forgot, Held, LeaseAsk, LeaseGrant,
-    LimitChange, Settled, Settlement, Store, StoreError, StoreResult, Submitted, SweepAsk, Swept,
-    SystemClock, untaken,
+    Beat, Clock, Controlled, FlowChange, FlowChanged, Forget, Forgot, Held, LeaseAsk, LeaseGrant,
+    LimitChange, QueueChange, Settled, Settlement, Store, StoreError, StoreResult, Submitted, SweepAsk,
+    Swept, SystemClock, Wish, WorkerNote, untaken,
 };
 use read::Readers;
 use rusqlite::{Connection, OptionalExtension};
@@ -194,8 +194,20 @@ impl Store for SqliteStore {
         self.ask(|reply| Request::Expired(ask, reply)).await
     }
 
-    async fn control(&self, commands: Vec<Command>) -> StoreResult<Vec<Controlled>> {
-        self.ask(|reply| Request::Control(commands, reply)).await
+    async fn control(&self, wishes: Vec<Wish>) -> StoreResult<Vec<Controlled>> {
+        self.ask(|reply| Request::Control(wishes, reply)).await
+    }
+
+    async fn set_queues(&self, changes: Vec<QueueChange>) -> StoreResult<()> {
+        self.ask(|reply| Request::SetQueues(changes, reply)).await
+    }
+
+    async fn register(&self, workers: Vec<WorkerNote>) -> StoreResult<()> {
+        self.ask(|reply| Request::Register(workers, reply)).await
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        self.ask(|reply| Request::Check((), reply)).await
     }
 
     async fn change_flows(&self, changes: Vec<FlowChange>) -> StoreResult<Vec<FlowChanged>> {

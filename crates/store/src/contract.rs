@@ -1,11 +1,12 @@
 //! The two traits that a backend implements.
 
 use crate::error::StoreResult;
+use crate::journal::{EventId, JournalPage, JournalRange};
 use crate::retention::*;
 use crate::verbs::*;
 use crate::views::*;
 use async_trait::async_trait;
-use orchestrator_core::{JobId, NewJob, TaskId, Timestamp};
+use orchestrator_core::{Document, JobId, NewJob, TaskId, Timestamp};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -36,7 +37,17 @@ pub trait Store: Catalog {
     async fn expired(&self, ask: SweepAsk) -> StoreResult<Swept>;
 
     /// Carries out what an operator asks of jobs.
-    async fn control(&self, commands: Vec<Command>) -> StoreResult<Vec<Controlled>>;
+    async fn control(&self, wishes: Vec<Wish>) -> StoreResult<Vec<Controlled>>;
+
+    /// Pauses queues, and lets them go on; any name will do, also one that no job has named yet. What is taken in or
+    /// falls due after the answer stays in line while its queue is paused. What runs may finish.
+    async fn set_queues(&self, changes: Vec<QueueChange>) -> StoreResult<()>;
+
+    /// Says that workers are there, or that they are gone. Whoever says nothing for a day is forgotten.
+    async fn register(&self, workers: Vec<WorkerNote>) -> StoreResult<()>;
+
+    /// Commits a write that changes nothing that can be seen, so that it shows whether the store takes any.
+    async fn check(&self) -> StoreResult<()>;
 
     /// Changes the registry of flows. A submit brings its flow along, so a job never depends on this.
     async fn change_flows(&self, changes: Vec<FlowChange>) -> StoreResult<Vec<FlowChanged>>;
@@ -94,6 +105,18 @@ pub trait Catalog: Send + Sync + 'static {
     /// Counts by line.
     async fn stats(&self) -> StoreResult<Stats>;
 
+    /// Jobs by day, the newest first: at most so many days, without those on which nothing happened.
+    async fn daily(&self, days: u32) -> StoreResult<Vec<DayStats>>;
+
+    /// The queues that are paused, in order.
+    async fn paused_queues(&self) -> StoreResult<Vec<PausedQueue>>;
+
+    /// The workers that said something of themselves within the last day, in order of their names.
+    async fn workers(&self) -> StoreResult<Vec<WorkerView>>;
+
+    /// The document of a job.
+    async fn document(&self, id: JobId) -> StoreResult<Option<Document>>;
+
     /// The dead letters, oldest job first, from after the task `after`.
     async fn dead_letters(
         &self,
@@ -116,7 +139,10 @@ pub trait Catalog: Send + Sync + 'static {
     /// was set back.
     async fn removable(&self, ask: RemovableAsk) -> StoreResult<RemovablePage>;
 
-    /// The journal from after entry `after`, at most `limit` entries (an entry is one commit). Events of jobs that
-    /// were removed are left out.
-    async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>>;
+    /// The journal from after an event, by pages that hold at most `limit` events. Events of jobs that were removed
+    /// count, but are left out: so a page may be empty though more come after it.
+    async fn journal(&self, after: EventId, limit: u32) -> StoreResult<JournalPage>;
+
+    /// What is kept of the journal. Cheap: it looks at both ends.
+    async fn journal_range(&self) -> StoreResult<JournalRange>;
 }

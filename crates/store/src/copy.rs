@@ -68,7 +68,13 @@ tables! {
     /// Token buckets of limit keys.
     Buckets = "buckets": key tat;
     /// Jobs. `entry` is the stamp of the task of a queue's job, or the moment before which a flow must not start.
-    Jobs = "jobs": seq created spec lane flow tier tenant entry key bucket previous payload;
+    Jobs = "jobs": seq created spec lane flow tier tenant entry key bucket previous payload meta;
+    /// Documents of jobs.
+    Documents = "documents": seq name media_type size sha256 content;
+    /// Queues that are paused.
+    Paused = "paused": queue since;
+    /// What workers told of themselves.
+    Workers = "workers": name note first_seen last_seen;
     /// Heads of jobs of flows.
     Runs = "runs": seq state body output;
     /// Heads that live, by deadline.
@@ -99,6 +105,8 @@ tables! {
     Timings = "timings": flow task n total;
     /// Counts of ended tasks.
     Tally = "tally": line state n;
+    /// Jobs that came and ended, by day.
+    Daily = "daily": day what n;
     /// Turns between tenants.
     Fair = "fair": line tier tenant next;
     /// The journal.
@@ -139,6 +147,6 @@ mod tests {
     fn columns_are_found_by_name() {
         assert_eq!(Table::Jobs.at("seq"), 0);
         assert_eq!(Table::Jobs.columns()[Table::Jobs.at("tenant")], "tenant");
-        assert_eq!(Table::ALL.len(), 24);
+        assert_eq!(Table::ALL.len(), 28);
     }
 }

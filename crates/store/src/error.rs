@@ -90,6 +90,18 @@ pub enum StoreError {
         /// Why.
         source: Source,
     },
+    /// The server through which the store is reached says why not.
+    #[error("{message}")]
+    Remote {
+        /// The server's word for it, where this program knows it.
+        code: &'static str,
+        /// The HTTP status.
+        status: u16,
+        /// What it said.
+        message: String,
+        /// Whether the same call may succeed later.
+        retryable: bool,
+    },
     /// Anything else that the database said.
     #[error("the database failed: {source}")]
     Database {
@@ -112,6 +124,7 @@ impl StoreError {
             StoreError::Invalid(_) => "invalid",
             StoreError::Closed => "store_closed",
             StoreError::Unknown { .. } => "outcome_unknown",
+            StoreError::Remote { code, .. } => code,
             StoreError::Database { .. } => "database",
         }
     }
@@ -125,6 +138,7 @@ impl StoreError {
                 | StoreError::Busy { .. }
                 | StoreError::Unknown { .. }
                 | StoreError::Database { .. }
+                | StoreError::Remote { retryable: true, .. }
         )
     }
 }

@@ -3,14 +3,14 @@
 use orchestrator_core::flow::Plan;
 use orchestrator_core::flow::advance::NoRecovery;
 use orchestrator_core::{
-    Counters, DeadReason, JobId, JobState, Json, LimitKey, LimitRule, Limits, Millis, Outcome, TaskId,
+    Counters, DeadReason, JobId, JobState, Json, LimitKey, LimitRule, Limits, Meta, Millis, Outcome, TaskId,
     TaskSpec, TaskState, Timestamp, WorkerId,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What came of one submitted job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Submitted {
     /// A new job.
@@ -20,14 +20,14 @@ pub enum Submitted {
         /// The job that had the key before and ended badly.
         previous: Option<JobId>,
     },
-    /// The key has a job already, with the same payload.
+    /// The key has a job already, with the same payload and document.
     Existing {
         /// The job.
         id: JobId,
         /// Where it stands.
         state: JobState,
     },
-    /// The key has a job already, with another payload. Nothing was taken in.
+    /// The key has a job already, with another payload or document. Nothing was taken in.
     Conflict {
         /// The job.
         id: JobId,
@@ -75,7 +75,8 @@ pub struct LeaseGrant {
 }
 
 /// One leased task, with all that a worker needs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Leased {
     /// The task.
     pub task: TaskId,
@@ -97,6 +98,8 @@ pub struct Leased {
     pub checkpoint: Option<Json>,
     /// The limits whose slots the lease holds.
     pub limits: Limits,
+    /// What its job carries along.
+    pub meta: Arc<Meta>,
     /// When the lease runs out without a heartbeat.
     pub expires: Timestamp,
     /// When the attempt times out.
@@ -111,7 +114,8 @@ impl Leased {
 }
 
 /// A claim to hold a lease: the task and the attempt's number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Held {
     /// The task.
     pub task: TaskId,
@@ -120,7 +124,9 @@ pub struct Held {
 }
 
 /// The answer to a heartbeat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Beat {
     /// The lease holds until then.
     Until(Timestamp),
@@ -140,7 +146,9 @@ pub struct Settlement {
 }
 
 /// What came of a settlement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Settled {
     /// It was taken.
     Applied {
@@ -230,6 +238,64 @@ impl Command {
     }
 }
 
+/// A command, and what must hold for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// What to do.
+    pub command: Command,
+    /// The state in which the job must be, so that nothing is done to one that has moved on since somebody looked.
+    pub expect: Option<JobState>,
+}
+
+impl Wish {
+    /// A command for a job that must be in a state.
+    pub fn expecting(command: Command, state: JobState) -> Self {
+        Wish { command, expect: Some(state) }
+    }
+}
+
+impl From<Command> for Wish {
+    fn from(command: Command) -> Self {
+        Wish { command, expect: None }
+    }
+}
+
+/// A queue that is to be paused or to go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueChange {
+    /// The queue.
+    pub queue: Arc<str>,
+    /// Whether it is to be paused.
+    pub paused: bool,
+}
+
+/// How long a worker is remembered that says nothing.
+pub const WORKER_REMEMBERED: Millis = Millis::hours(24);
+
+/// What a worker tells of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct WorkerNote {
+    /// Its name, under which it holds leases.
+    pub name: WorkerId,
+    /// The machine that it runs on.
+    #[cfg_attr(feature = "schema", schema(max_length = 200, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
+    pub host: Arc<str>,
+    /// What it is and of which version.
+    #[cfg_attr(feature = "schema", schema(max_length = 200, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
+    pub version: Arc<str>,
+    /// The queues that it serves.
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<orchestrator_core::schema::Name>, max_items = 1000))]
+    pub queues: Vec<Arc<str>>,
+    /// The handlers that it has.
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<orchestrator_core::schema::Name>, max_items = 1000))]
+    pub handlers: Vec<Arc<str>>,
+    /// How many tasks it runs at once.
+    pub slots: u32,
+    /// Whether it is gone.
+    pub gone: bool,
+}
+
 /// What came of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Controlled {
@@ -245,6 +311,8 @@ pub enum Controlled {
     NoSuchTask,
     /// It cannot be recovered so.
     NoRecovery(NoRecovery),
+    /// The job is not in the state that was expected, but in this one. Nothing was done.
+    Changed(JobState),
 }
 
 /// A change of the registry of flows.
@@ -257,7 +325,8 @@ pub enum FlowChange {
 }
 
 /// What came of a change of the registry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FlowChanged {
     /// A new version.
@@ -273,7 +342,8 @@ pub enum FlowChanged {
 }
 
 /// Who wrote a limit rule. What an operator wrote stays until an operator strikes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RuleOrigin {
     /// The configuration of a process that started.

@@ -1,17 +1,23 @@
 //! What the catalog shows.
 
-use crate::verbs::RuleOrigin;
+mod overview;
+#[cfg(test)]
+mod tests;
+
+pub use overview::*;
+
 use orchestrator_core::flow::Plan;
 use orchestrator_core::{
-    Counters, DeadReason, ErrorClass, Event, JobId, JobState, Json, LimitKey, LimitRule, Limits, Millis,
-    Priority, TaskId, TaskSpec, TaskState, Timestamp, WorkerId,
+    Counters, DeadReason, Document, ErrorClass, JobId, JobState, Json, Limits, Meta, Millis, Priority,
+    TaskId, TaskSpec, TaskState, Timestamp, WorkerId,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One job.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct JobView {
     /// Its id.
     pub id: JobId,
@@ -46,6 +52,10 @@ pub struct JobView {
     pub reason: Option<String>,
     /// What was submitted.
     pub payload: Json,
+    /// What it carries along.
+    pub meta: Meta,
+    /// The document that is kept with it.
+    pub document: Option<DocumentView>,
     /// What came of it, if it completed.
     pub output: Option<Json>,
     /// The tasks of its flow, in order; a job of a queue has one. Items of a `for_each` are not among them.
@@ -56,6 +66,22 @@ impl JobView {
     /// The first task: of a job of a queue, the only one.
     pub fn task(&self) -> &TaskView {
         &self.tasks[0]
+    }
+
+    /// The task of a name; items are not among them.
+    pub fn task_named(&self, name: &str) -> Option<&TaskView> {
+        self.tasks.iter().find(|task| *task.name == *name)
+    }
+
+    /// The index that a number or `label[3]`, the item of a task, means.
+    pub fn index_of(&self, text: &str) -> Option<u32> {
+        if let Ok(index) = text.parse() {
+            return Some(index);
+        }
+        let (name, item) = text.strip_suffix(']')?.split_once('[')?;
+        let item: u32 = item.parse().ok()?;
+        let items = self.task_named(name)?.items?;
+        (item < items.count).then(|| items.first + item)
     }
 
     /// The output of a job whose flow defines none: that of its last task, or of several an object by name.
@@ -70,14 +96,46 @@ impl JobView {
         Json::of(&fields).ok()
     }
 
+    /// Whether its context has a field with a value.
+    pub fn has_context(&self, field: &str, value: &Json) -> bool {
+        self.meta.has_context(field, value)
+    }
+
     /// Whether it ended badly and may be recovered.
     pub fn is_recoverable(&self) -> bool {
         matches!(self.state, JobState::Failed | JobState::TimedOut) && self.recoveries < self.max_recoveries
     }
 }
 
+/// A document that is kept with a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct DocumentView {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What it is.
+    pub media_type: Arc<str>,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The SHA-256 of its content, in hexadecimal.
+    pub sha256: Arc<str>,
+}
+
+impl DocumentView {
+    /// What is shown of a document.
+    pub fn of(document: &Document) -> DocumentView {
+        DocumentView {
+            name: document.name().clone(),
+            media_type: document.media_type().clone(),
+            size: document.content().len() as u64,
+            sha256: document.sha256().clone(),
+        }
+    }
+}
+
 /// One version of a flow.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FlowRef {
     /// Its name.
     pub name: Arc<str>,
@@ -88,7 +146,9 @@ pub struct FlowRef {
 }
 
 /// A flow in the registry.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(from = "FlatFlow")]
 pub struct FlowView {
     /// Which version.
     #[serde(flatten)]
@@ -101,8 +161,27 @@ pub struct FlowView {
     pub definition: Json,
 }
 
+/// A flow as it is read: JSON that is carried as text cannot be read beside fields that are flattened.
+#[derive(Deserialize)]
+struct FlatFlow {
+    name: Arc<str>,
+    version: u32,
+    hash: Arc<str>,
+    created: Timestamp,
+    current: bool,
+    definition: Json,
+}
+
+impl From<FlatFlow> for FlowView {
+    fn from(flat: FlatFlow) -> Self {
+        let FlatFlow { name, version, hash, created, current, definition } = flat;
+        FlowView { flow: FlowRef { name, version, hash }, created, current, definition }
+    }
+}
+
 /// One task.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TaskView {
     /// Its place in the job.
     pub index: u32,
@@ -184,7 +263,8 @@ impl TaskView {
 }
 
 /// What a `for_each` was expanded into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ItemsView {
     /// The index of the first item.
     pub first: u32,
@@ -199,7 +279,8 @@ pub struct ItemsView {
 }
 
 /// The record of an attempt that did not end well.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct AttemptRecord {
     /// Its number.
     pub attempt: u32,
@@ -212,7 +293,8 @@ pub struct AttemptRecord {
 }
 
 /// How a recorded attempt ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptEnd {
     /// With an error.
@@ -254,11 +336,23 @@ pub struct JobFilter {
     pub flow: Option<Arc<str>>,
     /// Only those that may be recovered.
     pub recoverable: bool,
+    /// Only those that were taken in at this moment or later.
+    pub created_from: Option<Timestamp>,
+    /// Only those that were taken in before this moment.
+    pub created_before: Option<Timestamp>,
+    /// Only those whose context has each of these fields with this value.
+    pub context: Vec<(Arc<str>, Json)>,
     /// The newest first, where else the oldest are.
     pub newest_first: bool,
 }
 
 impl JobFilter {
+    /// Whether a job is to be listed that was taken in at a moment, as far as that goes.
+    pub fn came_in_time(&self, created: Timestamp) -> bool {
+        self.created_from.is_none_or(|from| created >= from)
+            && self.created_before.is_none_or(|before| created < before)
+    }
+
     /// Whether a job is to be listed.
     pub fn takes(&self, job: &JobView) -> bool {
         let in_line = |task: &TaskView| {
@@ -270,11 +364,14 @@ impl JobFilter {
             && (self.states.is_empty() || self.states.contains(&job.state))
             && self.flow.as_ref().is_none_or(|name| job.flow.as_ref().is_some_and(|flow| flow.name == *name))
             && (!self.recoverable || job.is_recoverable())
+            && self.came_in_time(job.created)
+            && self.context.iter().all(|(field, value)| job.has_context(field, value))
     }
 }
 
 /// A failed task that waits for somebody's decision.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct DeadLetter {
     /// The task.
     pub task: TaskId,
@@ -296,96 +393,4 @@ pub struct DeadLetter {
     pub counters: Counters,
     /// Its last error.
     pub message: String,
-}
-
-/// Counts of everything, by line.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Stats {
-    /// One entry per queue and handler that ever had work, in order of their names.
-    pub lines: Vec<LineStats>,
-}
-
-/// Counts of one line.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LineStats {
-    /// The queue.
-    pub queue: Arc<str>,
-    /// The handler.
-    pub handler: Arc<str>,
-    /// In line, ready to run.
-    pub ready: u64,
-    /// In line, waiting for room under a limit.
-    pub parked: u64,
-    /// Waiting for the moment at which they were asked to run.
-    pub scheduled: u64,
-    /// Waiting for their next attempt.
-    pub retrying: u64,
-    /// Held by workers.
-    pub running: u64,
-    /// Ended well.
-    pub completed: u64,
-    /// Ended with nothing to do.
-    pub skipped: u64,
-    /// Ended badly.
-    pub failed: u64,
-    /// Ended on request.
-    pub cancelled: u64,
-    /// Ended by their job's deadline.
-    pub timed_out: u64,
-    /// Waiting for their job to be resumed.
-    pub paused: u64,
-    /// When the oldest job that is ready or parked was taken in.
-    pub oldest_queued: Option<Timestamp>,
-    /// When the longest running attempt started.
-    pub oldest_running: Option<Timestamp>,
-    /// When the oldest dead letter arrived.
-    pub oldest_failed: Option<Timestamp>,
-}
-
-impl LineStats {
-    /// A line without work.
-    pub fn new(queue: Arc<str>, handler: Arc<str>) -> Self {
-        LineStats {
-            queue,
-            handler,
-            ready: 0,
-            parked: 0,
-            scheduled: 0,
-            retrying: 0,
-            running: 0,
-            completed: 0,
-            skipped: 0,
-            failed: 0,
-            cancelled: 0,
-            timed_out: 0,
-            paused: 0,
-            oldest_queued: None,
-            oldest_running: None,
-            oldest_failed: None,
-        }
-    }
-}
-
-/// A limit key: its rule and its use.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LimitView {
-    /// The key, or a default such as `host:*`.
-    pub key: LimitKey,
-    /// The rule that applies to it.
-    pub rule: LimitRule,
-    /// Who wrote a rule for exactly this key; `None` where a default applies.
-    pub origin: Option<RuleOrigin>,
-    /// How many hold a slot now.
-    pub running: u32,
-}
-
-/// One commit of the journal.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct JournalEntry {
-    /// Its number; numbers rise, later commits have later numbers.
-    pub n: i64,
-    /// When it was committed.
-    pub at: Timestamp,
-    /// What changed, in order.
-    pub events: Vec<Event>,
 }

@@ -23,7 +23,17 @@ pub struct Cli {
 }
 
 /// What `storm all` runs, in order.
-pub const ALL: [&str; 7] = ["kill", "stop", "term", "disk", "disk --postgres", "replicas", "database"];
+pub const ALL: [&str; 9] = [
+    "kill",
+    "stop",
+    "term",
+    "disk",
+    "disk --postgres",
+    "replicas",
+    "database",
+    "remote",
+    "remote --postgres",
+];
 
 /// The storms.
 #[derive(Debug, Subcommand)]
@@ -40,6 +50,8 @@ pub enum Storm {
     Replicas(ReplicasArgs),
     /// Restarts, crashes, killed sessions and cut connections of PostgreSQL under load
     Database(DatabaseArgs),
+    /// kill -9 of servers, of workers and of a client that work through them, at random moments
+    Remote(RemoteArgs),
     /// All of them, one after the other
     All(AllArgs),
     /// Becomes a program that dies with who started it
@@ -75,13 +87,16 @@ pub struct CommonArgs {
     /// The binary [default: the `orchestrator` beside this program; it is built where there is none]
     #[arg(long, value_name = "PATH")]
     bin: Option<PathBuf>,
-    /// How many submits; some repeat a key, so there are fewer jobs [default: kill and replicas 21000, stop and database
-    /// 8000, term 5000, disk 3000]
+    /// How many submits; some repeat a key, so there are fewer jobs [default: kill and replicas 21000, remote 10000, stop
+    /// and database 8000, term 5000, disk 3000]
     #[arg(long, value_name = "N")]
     jobs: Option<u64>,
-    /// How many worker processes [default: 2; stop 6; replicas and database 3]
+    /// How many worker processes [default: 2; stop 6; replicas, database and remote 3]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
+    /// Workers and clients work through so many servers, instead of on the store [default: 0; remote 1, on PostgreSQL 2]
+    #[arg(long, value_name = "N")]
+    servers: Option<usize>,
     /// What is random follows from it, but for the moments at which processes do things
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -106,6 +121,8 @@ pub struct Options {
     pub jobs: u64,
     /// How many worker processes.
     pub workers: usize,
+    /// How many servers everything works through.
+    pub servers: usize,
     /// What is random follows from it.
     pub seed: u64,
     /// Whether to keep the directory.
@@ -120,6 +137,12 @@ impl CommonArgs {
         CommonArgs { postgres: self.db.is_none(), ..self }
     }
 
+    /// Through servers: one, or two where several replicas can be.
+    pub fn through_servers(self) -> CommonArgs {
+        let usual = if self.postgres { 2 } else { 1 };
+        CommonArgs { servers: Some(self.servers.unwrap_or(usual).max(1)), ..self }
+    }
+
     /// With the numbers of a storm where none are given.
     pub fn with(self, jobs: u64, workers: usize) -> Options {
         Options {
@@ -128,6 +151,7 @@ impl CommonArgs {
             bin: self.bin,
             jobs: self.jobs.unwrap_or(jobs).max(1),
             workers: self.workers.unwrap_or(workers).max(1),
+            servers: self.servers.unwrap_or(0),
             seed: self.seed,
             keep: self.keep,
             look_every: self.look_every,
@@ -158,6 +182,23 @@ pub struct KillArgs {
   storm replicas
   storm replicas --jobs 400 --kills 6 --over 5")]
 pub struct ReplicasArgs {
+    /// What every storm has.
+    #[command(flatten)]
+    pub options: CommonArgs,
+    /// How many kills
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub kills: u64,
+    /// Over how many seconds the load is spread
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub over: u64,
+}
+
+/// Arguments of `storm remote`.
+#[derive(Debug, Args)]
+#[command(before_help = "Examples:
+  storm remote
+  storm remote --postgres --jobs 400 --kills 6 --over 5")]
+pub struct RemoteArgs {
     /// What every storm has.
     #[command(flatten)]
     pub options: CommonArgs,

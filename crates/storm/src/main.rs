@@ -91,6 +91,10 @@ async fn brew(storm: Storm) -> Result<u8, Failure> {
             let options = args.options.on_postgres().with(21_000, 3);
             kill::run("replicas", &options, args.kills, seconds(args.over)).await?
         }
+        Storm::Remote(args) => {
+            let options = args.options.through_servers().with(10_000, 3);
+            kill::run("remote", &options, args.kills, seconds(args.over)).await?
+        }
         Storm::Database(args) => {
             let faults = Faults { restarts: args.restarts, kills: args.kills, cuts: args.cuts };
             database::run(&args.options.with(8000, 3), faults, seconds(args.over)).await?

@@ -22,6 +22,8 @@ pub struct Tools {
     pub me: PathBuf,
     /// The store.
     pub db: String,
+    /// The servers through which everything but they themselves works; without any, all work on the store.
+    pub servers: Vec<String>,
     /// The configuration.
     pub config: PathBuf,
     /// Where to start it.
@@ -42,9 +44,21 @@ pub struct Said {
 impl Tools {
     /// A command that dies with this program.
     pub fn command(&self, args: &[&str]) -> Command {
+        self.command_at(0, args)
+    }
+
+    /// A command by way of one of the servers, where there are any.
+    fn command_at(&self, number: usize, args: &[&str]) -> Command {
+        match self.servers.get(number % self.servers.len().max(1)) {
+            Some(server) => self.start(args, ["--server", server]),
+            None => self.start(args, ["--db", &self.db]),
+        }
+    }
+
+    fn start(&self, args: &[&str], place: [&str; 2]) -> Command {
         let mut command = Command::new(&self.me);
         command.arg("child").arg(std::process::id().to_string()).arg(&self.bin).args(args);
-        command.arg("--db").arg(&self.db).arg("--config").arg(&self.config);
+        command.args(place).arg("--config").arg(&self.config);
         command.current_dir(&self.dir).stdin(Stdio::null()).kill_on_drop(true);
         let steering = |name: &str| name.starts_with("ORCHESTRATOR_") || name == "RUST_LOG";
         for (name, _) in std::env::vars().filter(|(name, _)| steering(name)) {
@@ -91,12 +105,36 @@ impl Tools {
     /// Starts a worker, whose complaints go to the end of a file.
     pub fn worker(&self, number: usize) -> Result<Worker, Failure> {
         let log = self.log(&format!("worker-{number}"))?;
-        let child = self.command(&["worker"]).stdout(Stdio::null()).stderr(log).spawn()?;
+        let child = self.command_at(number, &["worker"]).stdout(Stdio::null()).stderr(log).spawn()?;
         Ok(Worker { child })
+    }
+
+    /// Starts one of the servers on the store, always at the same address.
+    pub fn serve(&self, number: usize) -> Result<Worker, Failure> {
+        let url = self.servers.get(number).ok_or("there is no such server")?;
+        let address = url.strip_prefix("http://").unwrap_or(url);
+        let log = self.log(&format!("server-{number}"))?;
+        let mut command = self.start(&["serve", "--listen", address], ["--db", &self.db]);
+        Ok(Worker { child: command.stdout(Stdio::null()).stderr(log).spawn()? })
+    }
+
+    /// Waits until every server takes connections.
+    pub async fn until_served(&self) -> Result<(), Failure> {
+        for url in &self.servers {
+            let address = url.strip_prefix("http://").unwrap_or(url);
+            let until = tokio::time::Instant::now() + PATIENCE;
+            while let Err(error) = tokio::net::TcpStream::connect(address).await {
+                if tokio::time::Instant::now() > until {
+                    return Err(format!("{url} is not served: {error}").into());
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+        Ok(())
     }
 }
 
-/// A worker process.
+/// A process at work: a worker, or a server.
 pub struct Worker {
     child: Child,
 }

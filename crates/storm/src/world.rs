@@ -55,7 +55,9 @@ pub struct World {
     name: &'static str,
     hands: PathBuf,
     dir: TempDir,
-    /// The server that was started for this storm; it ends with it.
+    /// The servers that everything works through.
+    servers: Vec<Worker>,
+    /// The database server that was started for this storm; it ends with it.
     _server: Option<Postgres>,
     started: Instant,
 }
@@ -82,8 +84,12 @@ impl World {
             Some(url) => url,
             None => path.join("storm.db").display().to_string(),
         };
-        let tools = Tools { bin, me: me.clone(), db, config: path.join("storm.toml"), dir: path.clone() };
+        let urls = (0..options.servers).map(|_| free_address()).collect::<Result<_, _>>()?;
+        let config_file = path.join("storm.toml");
+        let tools = Tools { bin, me: me.clone(), db, servers: urls, config: config_file, dir: path.clone() };
         std::fs::write(&tools.config, config(settings))?;
+        let servers = (0..options.servers).map(|number| tools.serve(number)).collect::<Result<_, _>>()?;
+        tools.until_served().await?;
         for (name, flow) in load::flows() {
             let file = path.join(format!("{name}.json"));
             std::fs::write(&file, flow.to_string())?;
@@ -96,8 +102,13 @@ impl World {
         let (told, counts) = watch::channel(Counts::default());
         let counting = tokio::spawn(counting::keep_counting(tools.clone(), told));
         out::note(format!(
-            "storm {}: {} jobs, {} workers, seed {}, {}",
-            settings.name, options.jobs, options.workers, options.seed, tools.db
+            "storm {}: {} jobs, {} workers{}, seed {}, {}",
+            settings.name,
+            options.jobs,
+            options.workers,
+            if options.servers > 0 { format!(" through {} servers", options.servers) } else { String::new() },
+            options.seed,
+            tools.db
         ));
         Ok(World {
             options: options.clone(),
@@ -111,6 +122,7 @@ impl World {
             name: settings.name,
             hands,
             dir,
+            servers,
             _server: server,
             started: Instant::now(),
         })
@@ -119,6 +131,16 @@ impl World {
     /// Starts the workers.
     pub fn workers(&self) -> Result<Vec<Worker>, Failure> {
         (0..self.options.workers).map(|number| self.tools.worker(number)).collect()
+    }
+
+    /// The servers, for who breaks them; to be given back.
+    pub fn take_servers(&mut self) -> Vec<Worker> {
+        std::mem::take(&mut self.servers)
+    }
+
+    /// Gives the servers back.
+    pub fn put_servers(&mut self, servers: Vec<Worker>) {
+        self.servers = servers;
     }
 
     /// The client that submits.
@@ -162,10 +184,11 @@ impl World {
         out::note("  calm: everything may end");
         let drained = counting::drain(self.counts.clone()).await;
         let mut findings = ending.findings;
-        findings.extend(end(&mut workers).await?);
+        findings.extend(end("worker", &mut workers).await?);
         let stormed = self.started.elapsed();
         self.counting.abort();
         let jobs = last::read(&self.tools).await?;
+        findings.extend(end("server", &mut self.servers).await?);
         let word = last::word(&jobs);
         let history = self.record.finish(hand::read(&self.hands)?);
         let mut verdict = check(&history, &word, &ending.rules);
@@ -198,8 +221,14 @@ impl World {
     }
 }
 
-/// Ends the workers in order, and tells of those that do not.
-async fn end(workers: &mut [Worker]) -> Result<Vec<Finding>, Failure> {
+/// An address of this machine that nobody has.
+fn free_address() -> std::io::Result<String> {
+    let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    Ok(format!("http://{address}"))
+}
+
+/// Ends workers or servers in order, and tells of those that do not.
+async fn end(role: &str, workers: &mut [Worker]) -> Result<Vec<Finding>, Failure> {
     let mut findings = vec![];
     let lived: Vec<bool> = workers.iter_mut().map(Worker::lives).collect();
     for worker in workers.iter() {
@@ -208,11 +237,11 @@ async fn end(workers: &mut [Worker]) -> Result<Vec<Finding>, Failure> {
     for (number, (worker, lived)) in workers.iter_mut().zip(lived).enumerate() {
         let code = worker.end_within(END).await?;
         if !lived {
-            findings.push(ended_by_itself(number));
+            findings.push(ended_by_itself(role, number));
         } else if code != Some(0) {
             worker.kill().await?;
             let what =
-                format!("worker {number} ended with {code:?} when it was asked to end, with nothing to do");
+                format!("{role} {number} ended with {code:?} when it was asked to end, with nothing to do");
             findings.push(Finding { kind: Kind::Wrong, what });
         }
     }
@@ -223,14 +252,14 @@ async fn end(workers: &mut [Worker]) -> Result<Vec<Finding>, Failure> {
 pub fn ended_by_themselves(workers: &mut [Worker]) -> Vec<Finding> {
     let ended =
         workers.iter_mut().enumerate().filter_map(|(number, worker)| (!worker.lives()).then_some(number));
-    ended.map(ended_by_itself).collect()
+    ended.map(|number| ended_by_itself("worker", number)).collect()
 }
 
-/// A worker ends only when it is told to.
-pub fn ended_by_itself(number: usize) -> Finding {
+/// A worker or a server ends only when it is told to.
+pub fn ended_by_itself(role: &str, number: usize) -> Finding {
     Finding {
         kind: Kind::Wrong,
-        what: format!("worker {number} has ended by itself: see worker-{number}.log"),
+        what: format!("{role} {number} has ended by itself: see {role}-{number}.log"),
     }
 }
 

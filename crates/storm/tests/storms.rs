@@ -76,6 +76,21 @@ fn kills_of_replicas() {
 }
 
 #[test]
+fn kills_of_servers_and_of_workers_elsewhere() {
+    let said = calm(&["remote", "--jobs", "400", "--kills", "12", "--over", "5"]);
+    assert!(said.contains(", 3 workers through 1 servers, "), "{said}");
+    assert!(said.contains(" kills of workers, 3 kills of the submitter, "), "{said}");
+    assert!(!said.contains(" 0 kills of servers"), "{said}");
+}
+
+#[test]
+fn kills_of_servers_on_postgres() {
+    let said = calm(&["remote", "--postgres", "--jobs", "400", "--kills", "12", "--over", "5"]);
+    assert!(said.contains(", 3 workers through 2 servers, seed 1, postgres://"), "{said}");
+    assert!(!said.contains(" 0 kills of servers"), "{said}");
+}
+
+#[test]
 fn terms_on_postgres() {
     let said = calm(&["term", "--postgres", "--jobs", "300", "--terms", "4", "--over", "4"]);
     assert!(said.contains("(0 lost, ") && said.contains(", 4 SIGTERMs, "), "{said}");
@@ -90,6 +105,13 @@ fn faults_of_the_database() {
         "{said}"
     );
     assert!(said.contains("slowest: work went on "), "{said}");
+}
+
+/// A server whose database goes away says so, takes nothing in, and goes on by itself when it is back.
+#[test]
+fn faults_of_the_database_under_servers() {
+    let faults = ["--restarts", "2", "--kills", "1", "--cuts", "1"];
+    calm(&[&["database", "--servers", "2", "--jobs", "300", "--over", "4"], &faults[..]].concat());
 }
 
 /// Runs where small disks can be mounted.
@@ -110,6 +132,14 @@ fn full_disk(args: &[&str]) -> Option<String> {
 fn full_disks() {
     if let Some(said) = full_disk(&["--rounds", "1"]) {
         assert!(said.contains("1 full disks"), "{said}");
+    }
+}
+
+/// A server on a full disk takes nothing in, and goes on by itself when there is room.
+#[test]
+fn full_disks_under_a_server() {
+    if let Some(said) = full_disk(&["--rounds", "1", "--servers", "1"]) {
+        assert!(said.contains("1 full disks") && said.contains("through 1 servers"), "{said}");
     }
 }
 

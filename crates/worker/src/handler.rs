@@ -1,7 +1,7 @@
 //! The code that runs a task.
 
 use async_trait::async_trait;
-use orchestrator_core::{ErrorClass, Failure, FieldError, Json, Outcome};
+use orchestrator_core::{BadLimit, ErrorClass, Failure, FieldError, Json, Limits, Outcome};
 use orchestrator_store::Leased;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -61,6 +61,12 @@ pub trait Handler: Send + Sync + 'static {
     fn check(&self, payload: &Json) -> Vec<FieldError> {
         let _ = payload;
         vec![]
+    }
+
+    /// The limits under which a job of one task with this payload starts, where some were named for it.
+    fn limits(&self, payload: &Json, named: Limits) -> Result<Limits, BadLimit> {
+        let _ = payload;
+        Ok(named)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use orchestrator_core::Millis;
-use orchestrator_store::{Beat, Held, LeaseAsk, Leased, Settled, Settlement, StoreError};
+use orchestrator_store::{Beat, Held, LeaseAsk, Leased, Settled, Settlement, StoreError, WorkerNote};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -13,12 +13,20 @@ pub enum SourceError {
     /// The local store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A server elsewhere failed, or cannot be reached.
+    #[error("{source}")]
+    Remote {
+        /// Whether it will never take this very request.
+        refusal: bool,
+        /// What happened.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
 }
 
 impl SourceError {
     /// Whether the source will never take this very request, however often it is repeated.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, SourceError::Store(StoreError::Invalid(_)))
+        matches!(self, SourceError::Store(StoreError::Invalid(_)) | SourceError::Remote { refusal: true, .. })
     }
 }
 
@@ -47,4 +55,10 @@ pub trait WorkSource: Send + Sync + 'static {
 
     /// Hands in outcomes. Durable when it answers.
     async fn settle(&self, batch: Vec<Settlement>) -> Result<Vec<Settled>, SourceError>;
+
+    /// Says that a worker is there, or that it is gone. A source that keeps no list of workers need not do anything.
+    async fn register(&self, worker: WorkerNote) -> Result<(), SourceError> {
+        let _ = worker;
+        Ok(())
+    }
 }

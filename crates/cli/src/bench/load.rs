@@ -6,8 +6,8 @@ use crate::exit::Exit;
 use orchestrator_core::{NewJob, WorkerId};
 use orchestrator_engine::{Engine, EngineConfig, Waited};
 use orchestrator_store::{Settled, Submitted};
-use orchestrator_worker::Registry;
-use orchestrator_worker::pool::{Pool, PoolConfig};
+use orchestrator_worker::pool::{OnSettled, Pool, PoolConfig};
+use orchestrator_worker::{Registry, WorkSource};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -27,6 +27,7 @@ pub type MakeJob = Box<dyn Fn(u64) -> NewJob + Send + Sync>;
 pub struct Bench {
     /// The engine.
     pub engine: Engine,
+    source: Arc<dyn WorkSource>,
     handlers: Registry,
     make: MakeJob,
     next: AtomicU64,
@@ -35,9 +36,14 @@ pub struct Bench {
 impl Bench {
     /// Opens a new store.
     pub async fn open(place: &Place, name: &str, handlers: Registry, make: MakeJob) -> CliResult<Bench> {
-        let store = place.store(name).await?;
-        let engine = Engine::new(store, EngineConfig::default());
-        Ok(Bench { engine, handlers, make, next: AtomicU64::new(0) })
+        let engine = Engine::new(place.store(name).await?, EngineConfig::default());
+        let source = engine.source();
+        Ok(Bench::new(engine, source, handlers, make))
+    }
+
+    /// An engine, and where the tasks of its jobs are handed out.
+    pub fn new(engine: Engine, source: Arc<dyn WorkSource>, handlers: Registry, make: MakeJob) -> Bench {
+        Bench { engine, source, handlers, make, next: AtomicU64::new(0) }
     }
 
     /// The next job of the load.
@@ -88,10 +94,14 @@ impl Bench {
 
     /// Runs `jobs` jobs to their end on a pool of workers.
     pub async fn process(&self, jobs: u64, workers: u64) -> CliResult<Duration> {
+        self.process_with(jobs, vec![pool_config(workers)]).await
+    }
+
+    /// Runs `jobs` jobs to their end on pools side by side.
+    pub async fn process_with(&self, jobs: u64, pools: Vec<PoolConfig>) -> CliResult<Duration> {
         let left = Arc::new(AtomicU64::new(jobs));
         let done = Arc::new(Notify::new());
-        let mut config = pool_config(workers);
-        config.on_settled = Some({
+        let on_settled: OnSettled = {
             let (left, done) = (left.clone(), done.clone());
             Arc::new(move |report| {
                 let ended = matches!(report.settled, Settled::Applied { job_ended: true, .. });
@@ -99,12 +109,18 @@ impl Bench {
                     done.notify_one();
                 }
             })
-        });
+        };
         let start = Instant::now();
-        let pool = Pool::start(self.engine.source(), self.handlers.clone(), config);
-        until_done(&pool, &done).await?;
+        let started = |config| {
+            let config = PoolConfig { on_settled: Some(on_settled.clone()), ..config };
+            Pool::start(self.source.clone(), self.handlers.clone(), config)
+        };
+        let pools: Vec<Pool> = pools.into_iter().map(started).collect();
+        until_done(&pools, &done).await?;
         let took = start.elapsed();
-        pool.stop().await;
+        for pool in pools {
+            pool.stop().await;
+        }
         Ok(took)
     }
 
@@ -115,7 +131,7 @@ impl Bench {
 
     /// Submits one job at a time and waits for its end, with idle workers.
     pub async fn one_by_one(&self, times: u32, workers: u64) -> CliResult<Vec<Duration>> {
-        let pool = Pool::start(self.engine.source(), self.handlers.clone(), pool_config(workers));
+        let pool = Pool::start(self.source.clone(), self.handlers.clone(), pool_config(workers));
         let mut samples = vec![];
         for _ in 0..times {
             let job = self.job();
@@ -133,16 +149,18 @@ impl Bench {
     }
 }
 
-fn pool_config(workers: u64) -> PoolConfig {
+/// A pool of so many workers.
+pub fn pool_config(workers: u64) -> PoolConfig {
     let config = PoolConfig::new(WorkerId::new("bench"));
     PoolConfig { max_workers: workers as usize, max_output: MAX_OUTPUT, ..config }
 }
 
 /// Waits for the last job, but not for ever: a load that stands still is an error to be seen.
-async fn until_done(pool: &Pool, done: &Notify) -> CliResult<()> {
-    let mut before = pool.stats().settled();
+async fn until_done(pools: &[Pool], done: &Notify) -> CliResult<()> {
+    let settled = || pools.iter().map(|pool| pool.stats().settled()).sum::<u64>();
+    let mut before = settled();
     while tokio::time::timeout(STUCK, done.notified()).await.is_err() {
-        let settled = pool.stats().settled();
+        let settled = settled();
         if settled == before {
             let message = format!("no task ended within {} s", STUCK.as_secs());
             return Err(CliError::new(Exit::TimedOut, "bench", message));

@@ -3,6 +3,8 @@
 //! Timings are noisy, so whatever is compared is measured in one run on the same disk, mostly in turn; a ratio means more
 //! than a rate.
 
+mod child;
+mod events;
 mod flows;
 mod load;
 mod place;
@@ -10,6 +12,7 @@ mod queue;
 mod raw;
 mod report;
 mod scenarios;
+mod server;
 mod turns;
 
 use crate::cli::Globals;
@@ -42,6 +45,28 @@ pub enum BenchCommand {
   orchestrator bench flows
   orchestrator bench flows --only chain,idle --plain --json")]
     Flows(FlowsArgs),
+    /// Requests to a server process, and workers that work for it, beside a bare endpoint that stores as durably
+    #[command(before_help = "Examples:
+  orchestrator bench server
+  orchestrator bench server --only post --seconds 30 --json
+  orchestrator bench server --db postgres://me@localhost/bench")]
+    Server(server::ServerArgs),
+    /// The bare endpoint of `bench server`
+    #[command(
+        hide = true,
+        before_help = "Examples:
+  orchestrator bench endpoint bare.db
+  orchestrator bench endpoint /tmp/bare.db"
+    )]
+    Endpoint {
+        /// Its file.
+        file: PathBuf,
+    },
+    /// Listen to events of a server with many clients, and measure how soon they arrive
+    #[command(before_help = "Examples:
+  orchestrator bench events
+  orchestrator bench events --clients 5000 --jobs 100 --json")]
+    Events(EventsArgs),
     /// The bare database, writing the same rows with nothing around it
     #[command(before_help = "Examples:
   orchestrator bench raw
@@ -129,6 +154,23 @@ pub enum Keys {
     Random,
 }
 
+/// Arguments of `bench events`.
+#[derive(Clone, Debug, Args)]
+pub struct EventsArgs {
+    /// How many clients listen
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=50_000))]
+    pub clients: u64,
+    /// How many jobs are submitted; each is one event
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub jobs: u64,
+    /// The pause between two of them, in milliseconds
+    #[arg(long, default_value_t = 100, value_name = "MS")]
+    pub every: u64,
+    /// A directory for the server's file, which is removed again
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    pub dir: PathBuf,
+}
+
 /// Arguments of `bench flows`.
 #[derive(Clone, Debug, Args)]
 pub struct FlowsArgs {
@@ -177,19 +219,42 @@ pub async fn run(args: BenchArgs, globals: &Globals) -> CliResult {
             "note: this is a debug build; its figures mean nothing. Use `cargo run --release -- bench ...`",
         );
     }
-    let send = match &args.command {
-        BenchCommand::Queue(args) => &args.load.send,
-        BenchCommand::Flows(args) => &args.send,
-        BenchCommand::Raw(load) => &load.send,
-    };
+    match &args.command {
+        BenchCommand::Queue(args) => {
+            let measure =
+                async |place: &Place, report: &mut Report| scenarios::run(args, place, &out, report).await;
+            on_a_place(globals, &args.load.send, measure).await?.show(&out)?;
+        }
+        BenchCommand::Flows(args) => {
+            let measure =
+                async |place: &Place, report: &mut Report| flows::run(args, place, &out, report).await;
+            on_a_place(globals, &args.send, measure).await?.show(&out)?;
+        }
+        BenchCommand::Raw(load) => {
+            let measure =
+                async |place: &Place, report: &mut Report| raw::run(load, place, &out, report).await;
+            on_a_place(globals, &load.send, measure).await?.show(&out)?;
+        }
+        BenchCommand::Server(args) => {
+            let measure =
+                async |place: &Place, report: &mut Report| server::run(args, place, &out, report).await;
+            on_a_place(globals, &args.send, measure).await?.show(&out)?;
+        }
+        BenchCommand::Endpoint { file } => return server::bare::serve(file, &out).await,
+        BenchCommand::Events(args) => events::run(args, &out).await?.show(&out)?,
+    }
+    Ok(Exit::Ok)
+}
+
+/// Measures on a disk or in a database, and leaves nothing behind.
+async fn on_a_place(
+    globals: &Globals,
+    send: &SendArgs,
+    measure: impl AsyncFnOnce(&Place, &mut Report) -> CliResult<()>,
+) -> CliResult<Report> {
     let place = Place::new(globals, send)?;
     let mut report = Report::new(place.about().await?);
-    let done = match &args.command {
-        BenchCommand::Queue(args) => scenarios::run(args, &place, &out, &mut report).await,
-        BenchCommand::Flows(args) => flows::run(args, &place, &out, &mut report).await,
-        BenchCommand::Raw(load) => raw::run(load, &place, &out, &mut report).await,
-    };
+    let done = measure(&place, &mut report).await;
     place.clean().await.and(done)?;
-    report.show(&out)?;
-    Ok(Exit::Ok)
+    Ok(report)
 }

@@ -14,6 +14,7 @@ use orchestrator_store::Store;
 use orchestrator_store_postgres::connect::Connections;
 use orchestrator_store_postgres::{Options, PostgresStore};
 use orchestrator_store_sqlite::SqliteStore;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
 
@@ -44,9 +45,14 @@ impl Place {
 
     /// A scratch directory.
     pub fn dir(send: &SendArgs) -> CliResult<Place> {
-        let made = tempfile::Builder::new().prefix(".orchestrator-bench-").tempdir_in(&send.dir);
-        made.map(Place::Dir).map_err(|error| {
-            CliError::new(Exit::Error, "io", format!("cannot write to {}: {error}", send.dir.display()))
+        Place::scratch(&send.dir).map(Place::Dir)
+    }
+
+    /// A new directory in another, which is gone when it is dropped.
+    pub fn scratch(dir: &Path) -> CliResult<TempDir> {
+        let made = tempfile::Builder::new().prefix(".orchestrator-bench-").tempdir_in(dir);
+        made.map_err(|error| {
+            CliError::new(Exit::Error, "io", format!("cannot write to {}: {error}", dir.display()))
                 .hint("name a directory on the disk to measure with --dir")
         })
     }
@@ -59,6 +65,14 @@ impl Place {
                 Ok(SqliteStore::open(&file, Default::default()).map_err(failed)?)
             }
             Place::Server(server) => Ok(PostgresStore::open(server.options(name)?).await?),
+        }
+    }
+
+    /// The name by which another process opens a new, empty store.
+    pub fn db(&self, name: &str) -> CliResult<String> {
+        match self {
+            Place::Dir(dir) => Ok(dir.path().join(format!("{name}.db")).display().to_string()),
+            Place::Server(server) => Ok(server.options(name)?.url),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The load of `bench queue`: jobs of one task, and a handler that does nothing.
 
 use super::Keys;
-use super::load::{Bench, failed};
+use super::load::{Bench, MakeJob, failed};
 use super::place::Place;
 use crate::error::CliResult;
 use orchestrator_core::{Json, Key, LimitKey, Limits, NewJob, Outcome, TaskSpec};
@@ -17,6 +17,12 @@ pub fn payload(size: u64) -> String {
 
 /// Opens a store for such jobs.
 pub async fn open(place: &Place, name: &str, payload_size: u64, keys: Keys) -> CliResult<Bench> {
+    let (handlers, make) = load(payload_size, keys);
+    Bench::open(place, name, handlers, make).await
+}
+
+/// The handler, and what makes the jobs.
+pub fn load(payload_size: u64, keys: Keys) -> (Registry, MakeJob) {
     let noop = handler_fn(|_| async { Outcome::Completed(Json::null()) });
     let spec = Arc::new(TaskSpec::new("noop"));
     let payload = Json::trusted(payload(payload_size));
@@ -29,7 +35,7 @@ pub async fn open(place: &Place, name: &str, payload_size: u64, keys: Keys) -> C
             Keys::Random => job.key(Key::new(format!("{:016x}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15)))),
         }
     };
-    Bench::open(place, name, Registry::new().with("noop", noop), Box::new(make)).await
+    (Registry::new().with("noop", noop), Box::new(make))
 }
 
 /// Opens a store for jobs of two limit keys each: one of so many hosts, and one of ten resolvers.

@@ -75,7 +75,12 @@ impl Report {
 
     /// Adds what the process holds in memory now.
     pub fn memory(&mut self, name: &str) {
-        if let Some(bytes) = resident() {
+        self.memory_of(name, Some(std::process::id()));
+    }
+
+    /// Adds what a process holds in memory now.
+    pub fn memory_of(&mut self, name: &str, process: Option<u32>) {
+        if let Some(bytes) = process.and_then(resident) {
             self.add(name, (bytes as f64 / 1e5).round() / 10.0, "MB");
         }
     }
@@ -101,9 +106,9 @@ impl Report {
     }
 }
 
-/// The resident memory of this process, where the system tells.
-fn resident() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+/// The resident memory of a process, where the system tells.
+fn resident(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }

@@ -272,7 +272,7 @@ async fn carry_out(
             _ => commands.push((command, 1)),
         }
     }
-    let answers = store.control(commands.iter().map(|(command, _)| command.clone()).collect()).await?;
+    let answers = store.control(commands.iter().map(|(command, _)| command.clone().into()).collect()).await?;
     for ((command, count), answer) in commands.iter().zip(answers) {
         match &answer {
             Controlled::Done(_) => tally.done += count,

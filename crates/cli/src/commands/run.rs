@@ -6,16 +6,16 @@ use crate::config::Flag;
 use crate::error::{CliError, CliResult};
 use crate::exit::Exit;
 use crate::flow::source::{self, Origin};
-use crate::intake::unknown_handler;
 use crate::jobs::find;
 use crate::jobs::submit::{SubmitArgs, apply, submit};
 use crate::live::{Live, Seen, report};
 use crate::session::{Missing, Session};
 use crate::signals::Signals;
+use crate::telemetry::traces;
 use crate::workers;
 use clap::Args;
 use orchestrator_core::{JobState, Millis, NewJob, TaskState, human};
-use orchestrator_engine::{Engine, Waited};
+use orchestrator_engine::{Engine, Waited, unknown_handler};
 use orchestrator_store::Store;
 use orchestrator_store::{FlowChanged, JobView, Submitted};
 use orchestrator_worker::{Pool, PoolConfig, Registry, handler_fn};
@@ -208,8 +208,11 @@ pub async fn work_on(
     workers::write_limits(session, &**store).await?;
     let sweeper = engine.start_sweeper();
     let retainer = engine.start_retention(session.retention());
-    let pool =
-        Pool::start(engine.source(), handlers_of(job, session.registry()), pool_config(session, job, terms));
+    let pool = Pool::start(
+        session.source(&engine)?,
+        handlers_of(job, session.registry()),
+        pool_config(session, job, terms),
+    );
     let ended = tokio::select! {
         waited = live.until_ended(&engine, job.id, terms.patience) => waited.map(|waited| match waited {
             Waited::Ended(job) => End::Job(Box::new(job)),
@@ -273,6 +276,8 @@ fn pool_config(session: &Session, job: &JobView, terms: Terms) -> PoolConfig {
         heartbeat: Millis(terms.lease_ttl.0 / 5).max(Millis(200)),
         grace: queue.grace,
         cancel_grace: workers::CANCEL_GRACE,
+        introduction: Some(workers::introduction()),
+        traced: traces::are_kept(),
         ..PoolConfig::new(workers::name())
     }
 }

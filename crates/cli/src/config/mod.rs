@@ -16,7 +16,7 @@ pub use problem::{Problem, lines as problem_lines, near};
 
 use orchestrator_core::{LimitKey, LimitRule, Millis, RetryPolicy};
 use std::collections::BTreeMap;
-use value::{Caps, Keep, Size};
+use value::{Caps, Keep, Size, Switch};
 
 /// The file that is read when `--config` names none.
 pub const DEFAULT_FILE: &str = "orchestrator.toml";
@@ -35,12 +35,18 @@ pub struct Config {
     pub task: TaskConfig,
     /// How long what is over is kept.
     pub retention: RetentionConfig,
+    /// The server.
+    pub server: ServerConfig,
+    /// Workers that are processes of their own.
+    pub worker: WorkerConfig,
     /// The `download` handler.
     pub download: DownloadConfig,
     /// Calls to other services.
     pub http: HttpConfig,
     /// The log.
     pub log: LogConfig,
+    /// Traces.
+    pub traces: TracesConfig,
     /// Rules for single limit keys.
     pub limits: BTreeMap<LimitKey, LimitRule>,
 }
@@ -105,6 +111,30 @@ pub struct RetentionConfig {
     pub archive: String,
 }
 
+/// `[server]`
+#[derive(Clone, Debug, Default)]
+pub struct ServerConfig {
+    /// The address.
+    pub listen: String,
+    /// The largest body of a request.
+    pub max_body: Size,
+    /// The largest request with a document.
+    pub max_document: Size,
+    /// What requests get that are under way when a stop is asked for.
+    pub drain: Millis,
+    /// Whether there are metrics.
+    pub metrics: Switch,
+    /// Where they are shown beside the API; nowhere, if empty.
+    pub metrics_listen: String,
+}
+
+/// `[worker]`
+#[derive(Clone, Debug, Default)]
+pub struct WorkerConfig {
+    /// Where metrics are shown; nowhere, if empty.
+    pub metrics_listen: String,
+}
+
 /// `[download]`
 #[derive(Clone, Debug, Default)]
 pub struct DownloadConfig {
@@ -128,6 +158,17 @@ pub struct LogConfig {
     pub level: String,
     /// One of [`settings::FORMATS`].
     pub format: String,
+}
+
+/// `[traces]`
+#[derive(Clone, Debug, Default)]
+pub struct TracesConfig {
+    /// Where they are sent; empty where nothing says so here.
+    pub endpoint: String,
+    /// How many of those that begin here are kept, in percent.
+    pub sample: u32,
+    /// The name of the service.
+    pub service: String,
 }
 
 impl Config {

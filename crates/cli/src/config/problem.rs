@@ -1,5 +1,6 @@
 //! Where a setting came from, and what is wrong with one.
 
+pub use orchestrator_core::human::near;
 use serde::Serialize;
 use std::fmt;
 
@@ -88,14 +89,4 @@ pub fn lines(problems: &[Problem]) -> Vec<String> {
 fn shorten(value: &str) -> String {
     let line: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if line.chars().count() > 40 { line.chars().take(37).chain("...".chars()).collect() } else { line }
-}
-
-/// The candidate that a misspelt word most likely means.
-pub fn near<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    candidates
-        .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate)
 }

@@ -58,6 +58,15 @@ pub fn reference() -> String {
          sets stays until `limits clear`.\n\n\
          ```toml\n[limits]\n\"host:example.org\" = { concurrency = 2, rate = \"10/s burst 5\" }\n```\n",
     );
+    let _ = write!(
+        text,
+        "\n## Changes while it runs\n\nOn SIGHUP `serve`, `dev` and `worker` read file and environment anew and take up {}. All else holds \
+         from the next start on, which is said of each setting that has changed. Where anything is wrong, everything that is wrong is \
+         told, and the old configuration stays in force.\n\n\
+         `RUST_LOG`, `-q` and `-v` stand above `log.level`, also then. A worker of a server (`worker --server`) takes up `log.level` \
+         only: the rest is the server's.\n",
+        crate::reload::DOC
+    );
     text
 }
 

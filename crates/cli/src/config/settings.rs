@@ -2,7 +2,7 @@
 //! `config show`, the default file and the reference are all made from it.
 
 use super::Config;
-use super::value::{caps, keep, number, size, span, text, word};
+use super::value::{address, caps, keep, number, size, span, switch, text, web, word};
 use std::fmt::Display;
 
 /// How a setting is written in a file and in JSON.
@@ -277,6 +277,62 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, t| put(&mut c.retention.archive, Ok(t.to_owned())),
     },
     Setting {
+        key: "server.listen",
+        env: &["ORCHESTRATOR_LISTEN"],
+        default: "127.0.0.1:8000",
+        kind: Kind::Text,
+        doc: "Where `serve` listens.",
+        set: |c, t| put(&mut c.server.listen, text(t)),
+    },
+    Setting {
+        key: "server.max_body",
+        env: &["ORCHESTRATOR_MAX_BODY"],
+        default: "2MB",
+        kind: Kind::Size,
+        doc: "The largest body of a request.",
+        set: |c, t| put(&mut c.server.max_body, size(t)),
+    },
+    Setting {
+        key: "server.max_document",
+        env: &["ORCHESTRATOR_MAX_DOCUMENT"],
+        default: "16MB",
+        kind: Kind::Size,
+        doc: "The largest request that brings a job with a document.",
+        set: |c, t| put(&mut c.server.max_document, size(t)),
+    },
+    Setting {
+        key: "server.drain",
+        env: &["ORCHESTRATOR_DRAIN"],
+        default: "10s",
+        kind: Kind::Span,
+        doc: "What requests get that are under way when the server is stopped.",
+        set: |c, t| put(&mut c.server.drain, span(t)),
+    },
+    Setting {
+        key: "server.metrics",
+        env: &["ORCHESTRATOR_METRICS_ENABLED"],
+        default: "on",
+        kind: Kind::Text,
+        doc: "Whether there are metrics, at /metrics of the API and at metrics_listen: on or off.",
+        set: |c, t| put(&mut c.server.metrics, switch(t)),
+    },
+    Setting {
+        key: "server.metrics_listen",
+        env: &["ORCHESTRATOR_METRICS_LISTEN", "ORCHESTRATOR_METRICS_PORT"],
+        default: "127.0.0.1:9090",
+        kind: Kind::Text,
+        doc: "Where `serve` shows metrics and health beside the API: an address, a port of this machine, or empty for nowhere.",
+        set: |c, t| put(&mut c.server.metrics_listen, address(t)),
+    },
+    Setting {
+        key: "worker.metrics_listen",
+        env: &["ORCHESTRATOR_WORKER_METRICS_LISTEN"],
+        default: "",
+        kind: Kind::Text,
+        doc: "The same for `worker`.",
+        set: |c, t| put(&mut c.worker.metrics_listen, address(t)),
+    },
+    Setting {
         key: "download.dir",
         env: &["ORCHESTRATOR_DOWNLOAD_DIR"],
         default: "downloads",
@@ -315,6 +371,30 @@ pub static SETTINGS: &[Setting] = &[
         kind: Kind::Text,
         doc: "The form of the log: text, or json with one object per line.",
         set: |c, t| put(&mut c.log.format, word(t, FORMATS)),
+    },
+    Setting {
+        key: "traces.endpoint",
+        env: &["ORCHESTRATOR_TRACES_ENDPOINT"],
+        default: "",
+        kind: Kind::Text,
+        doc: "Where traces are sent by OTLP over HTTP, such as http://127.0.0.1:4318. Empty: as OTEL_EXPORTER_OTLP_ENDPOINT says, else nowhere.",
+        set: |c, t| put(&mut c.traces.endpoint, web(t)),
+    },
+    Setting {
+        key: "traces.sample",
+        env: &["ORCHESTRATOR_TRACES_SAMPLE"],
+        default: "100",
+        kind: Kind::Number,
+        doc: "How many of the traces that begin here are kept, in percent. A caller that brings a trace along decides for itself.",
+        set: |c, t| put(&mut c.traces.sample, number(t, 0..=100)),
+    },
+    Setting {
+        key: "traces.service",
+        env: &["ORCHESTRATOR_TRACES_SERVICE"],
+        default: "orchestrator",
+        kind: Kind::Text,
+        doc: "The name of the service in traces.",
+        set: |c, t| put(&mut c.traces.service, text(t)),
     },
 ];
 

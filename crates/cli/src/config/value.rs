@@ -48,6 +48,49 @@ impl fmt::Display for Keep {
     }
 }
 
+/// On or off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switch(pub bool);
+
+impl fmt::Display for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0 { "on" } else { "off" })
+    }
+}
+
+/// Reads on or off, also as other programs write it.
+pub fn switch(text: &str) -> Result<Switch, String> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "on" | "true" | "1" | "yes" => Ok(Switch(true)),
+        "off" | "false" | "0" | "no" => Ok(Switch(false)),
+        _ => Err("must be on or off".to_owned()),
+    }
+}
+
+/// Reads an address to listen on: a host with a port, a port of this machine, or nothing.
+pub fn address(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let port = text.rsplit_once(':').map_or(text, |(_, port)| port);
+    match (port.parse::<u16>(), text.contains(':')) {
+        (Ok(_), true) => Ok(text.to_owned()),
+        (Ok(_), false) => Ok(format!("127.0.0.1:{text}")),
+        (Err(_), _) if text.is_empty() => Ok(String::new()),
+        (Err(_), true) => Err("not an address; write it as 127.0.0.1:9090".to_owned()),
+        (Err(_), false) => Err("not a port".to_owned()),
+    }
+}
+
+/// Reads the address of a web service, or nothing.
+pub fn web(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    if text.is_empty() || host.is_some_and(|host| !host.is_empty()) {
+        Ok(text.trim_end_matches('/').to_owned())
+    } else {
+        Err("must begin with http:// or https://".to_owned())
+    }
+}
+
 /// Reads how long something is kept.
 pub fn keep(text: &str) -> Result<Keep, String> {
     if text.trim().eq_ignore_ascii_case("off") {

@@ -3,9 +3,9 @@
 use crate::config::near;
 use crate::error::{CliError, CliResult};
 use crate::exit::Exit;
-use crate::intake::unknown_handler;
 use crate::jobs::find::flow_name;
 use orchestrator_core::flow::{FlowDef, Path as DefPath, Plan, Problem};
+use orchestrator_engine::unknown_handler;
 use orchestrator_flowfile::{FlowFile, Format, Report, parse};
 use orchestrator_store::{Catalog, FlowRef, FlowView};
 use orchestrator_worker::Registry;

@@ -45,7 +45,7 @@ pub async fn id(store: &dyn Catalog, text: &str) -> CliResult<JobId> {
 
 fn no_job(text: &str) -> CliError {
     CliError::new(Exit::NotFound, "not_found", format!("there is no job {text}"))
-        .hint("`orchestrator jobs list` shows what there is; --db PATH names another database")
+        .hint("`orchestrator jobs list` shows what there is; --db or --server names another place")
 }
 
 /// The job that a text names.
@@ -56,10 +56,10 @@ pub async fn job(store: &dyn Catalog, text: &str) -> CliResult<JobView> {
 
 /// The task of a job that a text names: by name, by `name[3]` for an item, or by number.
 pub async fn task(store: &dyn Catalog, job: &JobView, text: &str) -> CliResult<TaskView> {
-    if let Some(task) = job.tasks.iter().find(|task| *task.name == *text) {
+    if let Some(task) = job.task_named(text) {
         return Ok(task.clone());
     }
-    if let Some(index) = index(job, text)
+    if let Some(index) = job.index_of(text)
         && let Some(task) = store.task(TaskId { job: job.id, index }).await?
     {
         return Ok(task);
@@ -70,17 +70,6 @@ pub async fn task(store: &dyn Catalog, job: &JobView, text: &str) -> CliResult<T
         .map(|meant| format!("did you mean {meant}? "))
         .unwrap_or_default();
     Err(error.hint(format!("{meant}`orchestrator tasks list {}` shows what there is", job.id)))
-}
-
-/// The index that `7` or `label[3]` means.
-fn index(job: &JobView, text: &str) -> Option<u32> {
-    if let Ok(index) = text.parse() {
-        return Some(index);
-    }
-    let (name, item) = text.strip_suffix(']')?.split_once('[')?;
-    let item: u32 = item.parse().ok()?;
-    let items = job.tasks.iter().find(|task| *task.name == *name)?.items?;
-    (item < items.count).then(|| items.first + item)
 }
 
 /// Every item of an expanded task, in order.

@@ -4,4 +4,3 @@ pub mod find;
 pub mod input;
 pub mod shown;
 pub mod submit;
-pub mod why;

@@ -51,6 +51,8 @@ fn seen(tasks: Vec<TaskView>, after: u64) -> Seen {
         max_recoveries: 3,
         reason: None,
         payload: Json::null(),
+        meta: Default::default(),
+        document: None,
         output: None,
         tasks,
     };

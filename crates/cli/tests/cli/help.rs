@@ -45,7 +45,11 @@ fn every_help_opens_with_examples() {
         "queue run",
         "queue stats",
         "queue retry-failed",
+        "dev",
+        "serve",
         "worker",
+        "workers",
+        "workers list",
         "limits",
         "limits list",
         "limits set",
@@ -61,6 +65,7 @@ fn every_help_opens_with_examples() {
         "config schema",
         "demo",
         "bench",
+        "bench events",
         "completions",
     ] {
         let args: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();

@@ -1,6 +1,7 @@
 //! Several `worker` processes on one PostgreSQL database.
 
 use crate::support::{Place, Running, WAIT_FOR_GO, until};
+use orchestrator_core::Timestamp;
 use pg_harness::Server;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -82,7 +83,8 @@ fn three_share_the_work_and_keep_its_limits() {
 
     // By the clock of the store: with a burst of one, two starts are never closer than a tenth of a second.
     let jobs = all_jobs(&place);
-    let mut started: Vec<i64> = jobs.iter().filter_map(|job| job["started"].as_i64()).collect();
+    let moment = |text: &str| text.parse::<Timestamp>().unwrap().as_millis();
+    let mut started: Vec<i64> = jobs.iter().filter_map(|job| job["started"].as_str()).map(moment).collect();
     started.sort_unstable();
     assert_eq!(started.len(), RATED, "only jobs of flows say when they started");
     assert!(started.windows(2).all(|pair| pair[1] - pair[0] >= 100), "{started:?}");

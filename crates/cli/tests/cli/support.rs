@@ -130,9 +130,14 @@ impl Place {
 
     /// The same under a name, for one of several.
     pub fn start_as(&self, name: &str, args: &[&str]) -> Running {
+        self.start_command(name, self.command(args))
+    }
+
+    /// Any command under a name.
+    pub fn start_command(&self, name: &str, mut command: Command) -> Running {
         let log = self.path(&format!("{name}.log"));
         let stderr = std::fs::File::create(&log).unwrap();
-        let child = self.command(args).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
+        let child = command.stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
         Running { child, log }
     }
 }

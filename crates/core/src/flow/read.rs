@@ -4,7 +4,6 @@
 //! flow to see (cycles, needs that lead nowhere, templates) is for [`super::Plan::compile`].
 
 mod fields;
-mod near;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -15,7 +14,7 @@ use super::plan::Plan;
 use fields::{Fields, Reader};
 use std::collections::BTreeMap;
 
-pub use near::near;
+pub use crate::human::near;
 
 /// The fields of a flow.
 pub const FLOW_FIELDS: &[&str] = &[

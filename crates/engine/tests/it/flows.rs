@@ -3,7 +3,7 @@
 use crate::world::{World, settle_down, workers};
 use orchestrator_core::flow::advance::NoRecovery;
 use orchestrator_core::flow::{Flow, Plan, Task};
-use orchestrator_core::{Failure, JobState, Json, Key, Millis, NewJob, Priority};
+use orchestrator_core::{Document, Failure, JobState, Json, Key, Meta, Millis, NewJob, Priority};
 use orchestrator_engine::{FlowError, JobError, Verb};
 use orchestrator_store::FlowChanged;
 use orchestrator_worker::{Registry, Work, typed};
@@ -164,6 +164,19 @@ async fn a_rerun_of_a_queue_job_keeps_its_rules() {
     assert_eq!((job.previous, job.output.unwrap().value()), (Some(old.id()), json!(8)));
     let progress = new.progress().await.unwrap();
     assert_eq!((progress.flow, progress.total_steps, progress.progress), (None, 1, 100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rerun_takes_along_what_its_job_carries() {
+    let world = World::new();
+    let meta =
+        Meta { context: Some(json!({"order": 7}).into()), user: Some("ann".into()), ..Meta::default() };
+    let document = Document::new("a.txt", "text/plain", *b"abc");
+    let old = NewJob::new("add").payload(json!(1).into()).meta(meta.clone()).document(document.clone());
+    let old = world.engine.start(old).await.unwrap();
+    let new = old.rerun(Some(json!(7).into())).await.unwrap();
+    assert_eq!(new.view().await.unwrap().meta, meta);
+    assert_eq!(world.engine.store().document(new.id()).await.unwrap(), Some(document));
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use super::SimStore;
 use async_trait::async_trait;
-use orchestrator_core::{JobId, TaskId, Timestamp};
+use orchestrator_core::{Document, JobId, TaskId, Timestamp};
 use orchestrator_store::*;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -61,6 +61,22 @@ impl Catalog for SimStore {
         read!(self.stats())
     }
 
+    async fn daily(&self, days: u32) -> StoreResult<Vec<DayStats>> {
+        read!(self.daily(days))
+    }
+
+    async fn paused_queues(&self) -> StoreResult<Vec<PausedQueue>> {
+        read!(self.paused_queues())
+    }
+
+    async fn workers(&self) -> StoreResult<Vec<WorkerView>> {
+        read!(self.workers())
+    }
+
+    async fn document(&self, id: JobId) -> StoreResult<Option<Document>> {
+        read!(self.document(id))
+    }
+
     async fn dead_letters(
         &self,
         filter: LineFilter,
@@ -86,7 +102,11 @@ impl Catalog for SimStore {
         read!(self.removable(ask))
     }
 
-    async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>> {
+    async fn journal(&self, after: EventId, limit: u32) -> StoreResult<JournalPage> {
         read!(self.journal(after, limit))
+    }
+
+    async fn journal_range(&self) -> StoreResult<JournalRange> {
+        read!(self.journal_range())
     }
 }

@@ -93,7 +93,9 @@ impl Fitting {
                     .map_or([Datum::Null, Datum::Null], |(list, item)| [number(list), number(item)])
                     .into())
             })?],
-            Table::Timings | Table::Tally => vec![with(batch, &["slot"], |_| Ok(vec![Datum::Int(0)]))?],
+            Table::Timings | Table::Tally | Table::Daily => {
+                vec![with(batch, &["slot"], |_| Ok(vec![Datum::Int(0)]))?]
+            }
             // Entries that were written get their numbers at once: others may have read them already.
             Table::Journal => vec![with(batch, &["id"], |row| Ok(vec![Datum::Int(row.int("n")?)]))?],
             Table::Parked => self.park(batch)?,

@@ -13,7 +13,10 @@ use std::sync::{Arc, LazyLock};
 columns!(Jobs of "jobs" {
     seq: i64, entry: Option<i64>, key: Option<String>, payload: String;
     created: i64, spec: Option<i32>, lane: Option<i32>, flow: Option<i32>, tier: i16, tenant: i32, bucket: Option<i64>,
-    previous: Option<i64>,
+    previous: Option<i64>, meta: Option<String>,
+});
+columns!(Documents of "documents" {
+    seq: i64, name: String, media_type: String, size: i64, sha256: String, content: Vec<u8>,
 });
 columns!(Runs of "runs" {
     seq: i64, state: i16, body: Vec<u8>, ended: Option<i64>;
@@ -69,6 +72,17 @@ fn jobs(work: &Work, out: &mut Vec<Write>) {
         columns.bucket.push(job.bucket);
         columns.previous.push(job.previous);
         columns.payload.push(job.payload.as_str().to_owned());
+        columns.meta.push(staged.metas.get(seq).cloned());
+    }
+    columns.insert(out);
+    let mut columns = Documents::default();
+    for (seq, document) in &staged.documents {
+        columns.seq.push(*seq);
+        columns.name.push(storable(document.name()));
+        columns.media_type.push(storable(document.media_type()));
+        columns.size.push(i64::try_from(document.content().len()).unwrap_or(i64::MAX));
+        columns.sha256.push(document.sha256().to_string());
+        columns.content.push(document.content().to_vec());
     }
     columns.insert(out);
     if !staged.upgraded.is_empty() {
@@ -211,6 +225,11 @@ pub const TALLY: &str = "INSERT INTO tally AS t (line, state, slot, n)
     SELECT line, state, pg_backend_pid() % 64, n FROM unnest($1::int[], $2::smallint[], $3::bigint[]) w(line, state, n)
     ON CONFLICT (line, state, slot) DO UPDATE SET n = t.n + excluded.n";
 
+/// Adds to the counts by day.
+const DAILY: &str = "INSERT INTO daily AS t (day, what, slot, n)
+    SELECT day, what, pg_backend_pid() % 64, n FROM unnest($1::int[], $2::smallint[], $3::bigint[]) w(day, what, n)
+    ON CONFLICT (day, what, slot) DO UPDATE SET n = t.n + excluded.n";
+
 /// Counts go to the slot of the connection, so that transactions do not wait for each other.
 fn counts(work: &Work, out: &mut Vec<Write>) {
     let staged = &work.staged;
@@ -219,6 +238,12 @@ fn counts(work: &Work, out: &mut Vec<Write>) {
         let states: Vec<i16> = staged.tallies.keys().map(|key| i16::from(key.1)).collect();
         let by: Vec<i64> = staged.tallies.values().copied().collect();
         out.push(Write::new(TALLY, vec![Arc::new(lines), Arc::new(states), Arc::new(by)]));
+    }
+    if !staged.daily.is_empty() {
+        let days: Vec<i32> = staged.daily.keys().map(|key| key.0).collect();
+        let what: Vec<i16> = staged.daily.keys().map(|key| i16::from(key.1)).collect();
+        let by: Vec<i64> = staged.daily.values().copied().collect();
+        out.push(Write::new(DAILY, vec![Arc::new(days), Arc::new(what), Arc::new(by)]));
     }
     if !staged.timings.is_empty() {
         let flows: Vec<i32> = staged.timings.keys().map(|key| key.0).collect();

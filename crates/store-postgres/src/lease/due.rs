@@ -1,6 +1,6 @@
 //! Who is let in by the passing of time: tasks whose moment has come, and keys whose rate allows more.
 
-use super::line::{Cursor, FIRSTS, READY_PAGE, firsts, page_size, starts};
+use super::line::{Cursor, FIRSTS, Line, READY_PAGE, firsts, page_size, starts};
 use super::{Leasing, MAX_PARKED};
 use crate::flush;
 use crate::load::{self, moment};
@@ -28,20 +28,21 @@ impl Leasing<'_> {
     /// are where they were the last time: then one way to the server and back does for all.
     pub(super) async fn open(
         &mut self,
-        lines: &[i32],
+        lines: &[Line],
         start: &mut Start,
         slots: usize,
     ) -> Result<(Vec<(Timestamp, i32)>, Vec<Cursor>), Abort> {
         let now = self.work.now.as_millis();
         let starts = starts(lines, start);
-        let only = self.served.only().filter(|(line, _)| lines.contains(line));
-        let (line, tier) = only.unwrap_or_default();
+        let asked = |line: i32| lines.iter().find(|(asked, _)| *asked == line).map(|(_, queue)| &**queue);
+        let only = self.served.only().and_then(|(line, tier)| Some((line, tier, asked(line)?)));
+        let (line, tier, queue) = only.unwrap_or_default();
         let (stamp, size) = (start.of(line, tier), page_size(slots));
         let asks: [Query<'_>; 4] = [
             (DUE, &[&DUE_PAGE]),
             (RATES, &[&now]),
-            (FIRSTS, &[&starts.0, &starts.1, &starts.2]),
-            (READY_PAGE, &[&line, &i16::from(tier), &stamp, &i64::MIN, &size]),
+            (FIRSTS, &[&starts.0, &starts.1, &starts.2, &starts.3]),
+            (READY_PAGE, &[&line, &i16::from(tier), &stamp, &i64::MIN, &size, &queue]),
         ];
         let rows = self.tx.query_all(&asks[..if only.is_some() { 4 } else { 3 }]).await?;
         let due = &rows[0];
@@ -87,6 +88,7 @@ impl Leasing<'_> {
                     .extend(due.iter().filter(|task| !self.work.base.tasks.contains_key(task)));
                 let done = self.work.compute(&due, |work, task| work.come_due(*task))?;
                 if done.is_some() {
+                    load::promised_places(self.naming, self.work).await?;
                     break;
                 }
                 load::load(self.tx, self.names, self.naming, self.work).await?;
@@ -124,14 +126,18 @@ impl Leasing<'_> {
     /// When the passing of time alone may make another task ready for these lines.
     pub(super) async fn next_at(
         &mut self,
-        lines: &[i32],
+        lines: &[Line],
         waiting: Vec<(Timestamp, i32)>,
     ) -> Result<Option<Timestamp>, Abort> {
         if self.parked >= MAX_PARKED {
             return Ok(Some(self.work.now + Millis(1)));
         }
         let last = waiting.get(63).map(|(due, _)| *due);
-        let due = waiting.iter().find(|(_, line)| lines.contains(line)).map(|(due, _)| *due).or(last);
+        let due = waiting
+            .iter()
+            .find(|(_, line)| lines.iter().any(|(asked, _)| asked == line))
+            .map(|(due, _)| *due)
+            .or(last);
         // Of the keys whose rate lets the next start at a moment, only those count behind which somebody still waits.
         // Not EXISTS: that may be planned as a look at all that is parked.
         let sql = "SELECT k.id, k.wake_at FROM limit_keys k WHERE k.wake_at IS NOT NULL

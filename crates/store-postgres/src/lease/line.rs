@@ -6,7 +6,7 @@ use crate::marks::Start;
 use crate::place::Spot;
 use crate::tx::Abort;
 use orchestrator_core::order::Priority;
-use orchestrator_core::{Counters, Json, Timestamp};
+use orchestrator_core::{Counters, Json, Meta, Timestamp};
 use orchestrator_store::packed::seq_of;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +16,7 @@ use tokio_postgres::Row;
 /// The first tasks of one line and tier.
 pub(super) struct Cursor {
     pub(super) line: i32,
+    pub(super) queue: Arc<str>,
     pub(super) tier: u8,
     /// Since when the first task waits and in which lane, as it was seen without a lock, until the page is read.
     pub(super) first: Option<(Timestamp, i32)>,
@@ -64,13 +65,16 @@ pub(super) struct Candidate {
     pub(super) own: Option<Json>,
     /// The payload of its job.
     pub(super) payload: Json,
+    /// What its job carries along.
+    pub(super) meta: Arc<Meta>,
 }
 
-/// The first task of each line and tier, from a stamp on.
+/// The first task of each line and tier, from a stamp on. A line whose queue is paused has none.
 pub(super) const FIRSTS: &str = "SELECT w.line, w.tier, r.since, r.lane
-    FROM unnest($1::int[], $2::smallint[], $3::bigint[]) w(line, tier, start)
+    FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::text[]) w(line, tier, start, queue)
     CROSS JOIN LATERAL (SELECT r.since, r.lane FROM ready r
-        WHERE r.line = w.line AND r.tier = w.tier AND r.stamp >= w.start ORDER BY r.stamp, r.task LIMIT 1) r";
+        WHERE r.line = w.line AND r.tier = w.tier AND r.stamp >= w.start ORDER BY r.stamp, r.task LIMIT 1) r
+    WHERE (SELECT true FROM paused p WHERE p.queue = w.queue) IS NULL";
 
 /// A page of tasks, and behind it all that they need of their jobs, as rows of other kinds. Jobs are looked up by all
 /// their numbers at once, which takes half the time of a join, and are sent once however many of their tasks are in the
@@ -81,25 +85,27 @@ macro_rules! page {
             "WITH page AS MATERIALIZED (",
             $page,
             "), job AS MATERIALIZED (
-                SELECT seq, created, tenant, key, spec, flow, payload FROM jobs
+                SELECT seq, created, tenant, key, spec, flow, payload, meta FROM jobs
                 WHERE seq = ANY (ARRAY(SELECT task >> 20 FROM page))
             ), own AS MATERIALIZED (
                 SELECT task FROM page WHERE (SELECT true FROM job WHERE flow IS NOT NULL LIMIT 1)
             )
-            SELECT 0, task, stamp, since, lane, attempt, failures, crashes, checkpoint, place, NULL::bool FROM page
-            UNION ALL SELECT 1, seq, created, NULL, tenant, spec, flow, NULL, payload, key, NULL FROM job
-            UNION ALL SELECT 2, seq, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, started FROM runs
+            SELECT 0, task, stamp, since, lane, attempt, failures, crashes, checkpoint, place, NULL::bool, NULL::text FROM page
+            UNION ALL SELECT 1, seq, created, NULL, tenant, spec, flow, NULL, payload, key, NULL, meta FROM job
+            UNION ALL SELECT 2, seq, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, started, NULL FROM runs
                 WHERE seq = ANY (ARRAY(SELECT task >> 20 FROM own))
-            UNION ALL SELECT 3, task, NULL, NULL, NULL, NULL, NULL, NULL, payload, NULL, NULL FROM tasks
+            UNION ALL SELECT 3, task, NULL, NULL, NULL, NULL, NULL, NULL, payload, NULL, NULL, NULL FROM tasks
                 WHERE task = ANY (ARRAY(SELECT task FROM own)) AND payload IS NOT NULL"
         )
     };
 }
 
-/// The next tasks of a line and tier.
+/// The next tasks of a line and tier, unless its queue is paused: it is looked at together with the tasks, so whatever
+/// came after the pause is not seen without it.
 pub(super) const READY_PAGE: &str = page!(
     "SELECT ctid::text AS place, task, lane, stamp, since, attempt, failures, crashes, checkpoint
     FROM ready WHERE line = $1 AND tier = $2 AND (stamp, task) > ($3, $4)
+        AND (SELECT true FROM paused WHERE queue = $6) IS NULL
     ORDER BY stamp, task LIMIT $5 FOR UPDATE SKIP LOCKED"
 );
 
@@ -123,13 +129,14 @@ struct OfJob {
     flow: Option<i32>,
     payload: Json,
     key: Option<Arc<str>>,
+    meta: Arc<Meta>,
 }
 
 impl Leasing<'_> {
     /// The first task of each line and tier, seen without a lock.
-    pub(super) async fn cursors(&mut self, lines: &[i32], start: &mut Start) -> Result<Vec<Cursor>, Abort> {
+    pub(super) async fn cursors(&mut self, lines: &[Line], start: &mut Start) -> Result<Vec<Cursor>, Abort> {
         let starts = starts(lines, start);
-        let rows = self.tx.query(FIRSTS, &[&starts.0, &starts.1, &starts.2]).await?;
+        let rows = self.tx.query(FIRSTS, &[&starts.0, &starts.1, &starts.2, &starts.3]).await?;
         self.marks.looked(start, self.clock.now());
         Ok(firsts(lines, start, &rows))
     }
@@ -138,7 +145,7 @@ impl Leasing<'_> {
         let size = if cursor.more { page_size(left) } else { 0 };
         let rows = if size > 0 {
             let (line, tier, (stamp, task)) = (cursor.line, i16::from(cursor.tier), cursor.read);
-            self.tx.query(READY_PAGE, &[&line, &tier, &stamp, &task, &size]).await?
+            self.tx.query(READY_PAGE, &[&line, &tier, &stamp, &task, &size, &&*cursor.queue]).await?
         } else {
             vec![]
         };
@@ -224,22 +231,28 @@ impl Leasing<'_> {
     }
 }
 
-/// Lines, tiers, and the stamps from which they are read.
-pub(super) fn starts(lines: &[i32], start: &Start) -> (Vec<i32>, Vec<i16>, Vec<i64>) {
-    let mut all = (vec![], vec![], vec![]);
-    for line in lines {
+/// A line that is asked for, and its queue.
+pub(super) type Line = (i32, Arc<str>);
+
+/// Lines, tiers, the stamps from which they are read, and queues.
+pub(super) type Starts<'a> = (Vec<i32>, Vec<i16>, Vec<i64>, Vec<&'a str>);
+
+pub(super) fn starts<'a>(lines: &'a [Line], start: &Start) -> Starts<'a> {
+    let mut all: Starts<'a> = (vec![], vec![], vec![], vec![]);
+    for (line, queue) in lines {
         for priority in Priority::ALL {
             all.0.push(*line);
             all.1.push(i16::from(priority.tier()));
             all.2.push(start.of(*line, priority.tier()));
+            all.3.push(queue);
         }
     }
     all
 }
 
-pub(super) fn firsts(lines: &[i32], start: &Start, rows: &[Row]) -> Vec<Cursor> {
+pub(super) fn firsts(lines: &[Line], start: &Start, rows: &[Row]) -> Vec<Cursor> {
     let mut cursors: Vec<Cursor> = vec![];
-    for line in lines {
+    for (line, queue) in lines {
         for priority in Priority::ALL {
             let first = rows
                 .iter()
@@ -247,6 +260,7 @@ pub(super) fn firsts(lines: &[i32], start: &Start, rows: &[Row]) -> Vec<Cursor> 
                 .map(|row| (moment(row, 2), row.get(3)));
             cursors.push(Cursor {
                 line: *line,
+                queue: queue.clone(),
                 tier: priority.tier(),
                 first,
                 page: BTreeMap::new(),
@@ -265,6 +279,7 @@ fn gathered(rows: &[Row], parked: Option<i32>) -> Result<Vec<Candidate>, Abort> 
     let mut jobs: FxHashMap<i64, OfJob> = FxHashMap::default();
     let mut started: FxHashMap<i64, bool> = FxHashMap::default();
     let mut own: FxHashMap<i64, Json> = FxHashMap::default();
+    let no_meta: Arc<Meta> = Arc::default();
     for row in rows {
         let id: i64 = row.get(1);
         match row.get::<_, i32>(0) {
@@ -276,6 +291,10 @@ fn gathered(rows: &[Row], parked: Option<i32>) -> Result<Vec<Candidate>, Abort> 
                     flow: row.get(6),
                     payload: json(row).ok_or_else(|| load::unreadable("the payload of a job"))?,
                     key: row.get::<_, Option<&str>>(9).map(Into::into),
+                    meta: match row.get::<_, Option<&str>>(11) {
+                        None => no_meta.clone(),
+                        text => Meta::from_text(text).map(Arc::new).map_err(|_| load::unreadable("a job"))?,
+                    },
                 };
                 jobs.insert(id, job);
             }
@@ -306,6 +325,7 @@ fn gathered(rows: &[Row], parked: Option<i32>) -> Result<Vec<Candidate>, Abort> 
             started: started.get(&seq_of(task)).copied(),
             own: own.get(&task).cloned(),
             payload: job.payload.clone(),
+            meta: job.meta.clone(),
         })
     };
     of_page.map(candidate).collect()

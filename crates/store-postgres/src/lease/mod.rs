@@ -12,17 +12,17 @@ use crate::flush;
 use crate::limits::{Keys, Room};
 use crate::load;
 use crate::marks::{self, Marks, Start};
-use crate::names::{Lane, Names};
+use crate::names::{Lane, LaneName, Names};
 use crate::naming::Naming;
 use crate::place::{At, Placed};
 use crate::tx::{Abort, Tx, Value, Write};
 use crate::work::Work;
-use line::{Candidate, Cursor, PARKED_PAGE};
+use line::{Candidate, Cursor, Line, PARKED_PAGE};
 use orchestrator_core::Millis;
 use orchestrator_core::order::effective_tier;
 use orchestrator_store::{Clock, LeaseAsk, LeaseGrant};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most tasks that one lease parks: the rest is met by the next.
@@ -216,7 +216,7 @@ impl Leasing<'_> {
     }
 
     /// The lines that are asked for, as far as there are such.
-    async fn lines(&mut self, ask: &LeaseAsk) -> Result<Vec<i32>, Abort> {
+    async fn lines(&mut self, ask: &LeaseAsk) -> Result<Vec<Line>, Abort> {
         let name = |queue: &Arc<str>, handler: &Arc<str>| {
             (queue.clone(), handler.clone(), orchestrator_core::Limits::none())
         };
@@ -227,9 +227,9 @@ impl Leasing<'_> {
             self.naming.find_lines(self.names, &ask.queues, &ask.handlers).await?;
             self.work.known = self.names.known();
         }
-        let ids: BTreeSet<i32> =
-            all().filter_map(|name| self.work.known.lane_ids.get(&name).copied()).collect();
-        Ok(ids.into_iter().collect())
+        let line = |name: LaneName| Some((*self.work.known.lane_ids.get(&name)?, name.0));
+        let lines: BTreeMap<i32, Arc<str>> = all().filter_map(line).collect();
+        Ok(lines.into_iter().collect())
     }
 
     /// The cursor whose first task goes next: by tier, risen by waiting; then lines in turn; then the longest wait.

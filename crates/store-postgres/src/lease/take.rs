@@ -64,6 +64,7 @@ impl Leasing<'_> {
             payload,
             checkpoint,
             limits: lane.limits.clone(),
+            meta: candidate.meta,
             expires,
             times_out,
         }))

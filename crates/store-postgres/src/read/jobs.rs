@@ -6,9 +6,9 @@ use super::{Read, Reader, sql, unreadable};
 use crate::names::Known;
 use futures_util::future::try_join;
 use orchestrator_core::flow::{Plan, Run};
-use orchestrator_core::{JobId, JobState, Json, Priority, TaskId, TaskSpec, Timestamp};
+use orchestrator_core::{JobId, JobState, Json, Meta, Priority, TaskId, TaskSpec, Timestamp};
 use orchestrator_store::packed::pack;
-use orchestrator_store::{FlowRef, JobView, TaskView};
+use orchestrator_store::{DocumentView, FlowRef, JobView, TaskView};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub struct Job {
     pub created: Timestamp,
     pub payload: Json,
     pub kind: Kind,
+    meta: Meta,
+    document: Option<DocumentView>,
     tenant: Arc<str>,
     key: Option<Arc<str>>,
     tier: u8,
@@ -89,6 +91,8 @@ impl Job {
             max_recoveries: 0,
             reason: None,
             payload: self.payload.clone(),
+            meta: self.meta.clone(),
+            document: self.document.clone(),
             output: None,
             tasks: vec![],
         };
@@ -206,6 +210,9 @@ impl Reader<'_> {
             created: row.moment("created")?,
             payload: Json::trusted(row.text("payload")?),
             kind,
+            meta: Meta::from_text(row.try_get("meta")?)
+                .map_err(|_| unreadable("what a job carries along"))?,
+            document: document(row)?,
             tenant: row.text("tenant")?,
             key: row.maybe_text("key")?,
             tier: row.small("tier")?,
@@ -240,6 +247,17 @@ impl Reader<'_> {
         }
         Ok(found.into_iter().map(|(waiter, jobs)| (waiter, jobs.into_values().collect())).collect())
     }
+}
+
+/// What is shown of the document of a job.
+fn document(row: &Row) -> Read<Option<DocumentView>> {
+    let Some(name) = row.maybe_text("document_name")? else { return Ok(None) };
+    Ok(Some(DocumentView {
+        name,
+        media_type: row.text("media_type")?,
+        size: u64::try_from(row.try_get::<_, i64>("document_size")?).unwrap_or(0),
+        sha256: row.text("sha256")?,
+    }))
 }
 
 /// The head of a job, from the column `body`.

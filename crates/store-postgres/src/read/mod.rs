@@ -1,5 +1,5 @@
-//! What the catalog shows. Every read is one transaction that sees one moment of the database and cannot write, save
-//! that of the journal, which gives numbers to its entries.
+//! What the catalog shows. Every read is one transaction that sees one moment of the database and cannot write. Only
+//! the journal needs a write before it is read: that gives numbers to its entries.
 //!
 //! A page of anything is read by a handful of statements over arrays, never by one per job or task, and those that do
 //! not need each other's answers are sent together.
@@ -9,6 +9,7 @@ mod flows;
 mod jobs;
 mod journal;
 mod list;
+mod overview;
 mod removable;
 mod row;
 mod shared;
@@ -16,7 +17,7 @@ mod sql;
 mod stats;
 mod tasks;
 
-pub use journal::{NUMBERING as JOURNAL_NUMBERING, journal};
+pub use journal::{NUMBERING as JOURNAL_NUMBERING, number as number_journal};
 
 use crate::names::Names;
 use deadpool_postgres::Client;

@@ -14,14 +14,21 @@ pub const FLOW_BODIES: &str = "SELECT id, implicit, body FROM flows WHERE id = A
 /// Jobs by number, with their heads where they have one.
 pub const JOBS: &str = "
     SELECT j.seq, j.created, j.spec, j.flow, j.tier, j.key, j.payload, j.previous, p.created AS previous_created,
-           t.name AS tenant, f.version, r.body, r.output
+           t.name AS tenant, f.version, r.body, r.output, j.meta,
+           d.name AS document_name, d.media_type, d.size AS document_size, d.sha256
     FROM jobs j
     JOIN tenants t ON t.id = ANY (ARRAY[j.tenant])
     LEFT JOIN jobs p ON p.seq = ANY (ARRAY[j.previous])
     LEFT JOIN flows f ON f.id = ANY (ARRAY[j.flow])
     LEFT JOIN runs r ON r.seq = ANY (ARRAY[j.seq])
+    LEFT JOIN documents d ON d.seq = ANY (ARRAY[j.seq])
     WHERE j.seq = ANY($1::bigint[])
     ORDER BY j.seq";
+
+pub const DOCUMENT: &str = "
+    SELECT j.created, d.name, d.media_type, d.content
+    FROM documents d JOIN jobs j ON j.seq = ANY (ARRAY[d.seq])
+    WHERE d.seq = $1";
 
 pub const WAITS: &str = "
     SELECT w.waiter, w.job, j.created
@@ -96,9 +103,10 @@ pub const TIMINGS: &str = "
 /// tasks, and which was the last one. A statement looks at so many jobs and no more, however few of them are taken.
 ///
 /// $3 queue, $4 handler, $5 flow; states $6 of heads and $7 of the ended tasks of queues' jobs, $8 whether those that
-/// have not ended are taken. Null takes all, and then what tells states is not looked at.
+/// have not ended are taken. Null takes all, and then what tells states is not looked at. It ends before the job $9, and
+/// takes those that came from $10 on and before $11.
 macro_rules! scan {
-    ($after:literal, $order:literal, $last:literal) => {
+    ($after:literal, $before:literal, $order:literal, $last:literal) => {
         concat!(
             "SELECT coalesce(array_agg(seq ORDER BY seq ",
             $order,
@@ -112,10 +120,14 @@ macro_rules! scan {
                      AND ($6::smallint[] IS NULL OR CASE
                          WHEN r.state IS NOT NULL THEN r.state = ANY($6)
                          WHEN e.state IS NOT NULL THEN e.state = ANY($7::smallint[])
-                         ELSE $8::boolean END) AS taken
-                 FROM (SELECT seq, lane, flow FROM jobs WHERE seq ",
+                         ELSE $8::boolean END)
+                     AND ($10::bigint IS NULL OR j.created >= $10)
+                     AND ($11::bigint IS NULL OR j.created < $11) AS taken
+                 FROM (SELECT seq, lane, flow, created FROM jobs WHERE seq ",
             $after,
-            " $1 ORDER BY seq ",
+            " $1 AND seq ",
+            $before,
+            " $9 ORDER BY seq ",
             $order,
             " LIMIT $2) j
                  LEFT JOIN lanes l ON l.id = ANY (ARRAY[j.lane])
@@ -126,8 +138,8 @@ macro_rules! scan {
         )
     };
 }
-pub const SCAN_OLDEST: &str = scan!(">", "ASC", "max");
-pub const SCAN_NEWEST: &str = scan!("<", "DESC", "min");
+pub const SCAN_OLDEST: &str = scan!(">", "<", "ASC", "max");
+pub const SCAN_NEWEST: &str = scan!("<", ">", "DESC", "min");
 
 /// Jobs that have not ended, as far as they may be in a state: heads that live in one of the states $1, and jobs whose
 /// tasks wait ($2 those that never ran, $3 those that did) or run ($4). Null takes heads in all states.
@@ -138,10 +150,13 @@ pub const LIVE: &str = "
     UNION SELECT task >> 20 FROM delayed WHERE CASE WHEN attempt = 0 THEN $2 ELSE $3 END
     UNION SELECT task >> 20 FROM leases WHERE $4::boolean";
 
+/// Jobs whose context holds all that $1 does.
+pub const CONTEXT: &str = "SELECT seq FROM jobs_in_context(json_of($1)) j(seq) WHERE seq > $2 AND seq < $3";
+
 /// Jobs that may be recovered.
 pub const BAD: &str = "SELECT seq FROM bad";
 
-pub const LAST_JOB: &str = "SELECT coalesce(max(seq), 0) AS seq FROM jobs";
+pub const LAST_JOB: &str = "SELECT seq FROM jobs ORDER BY seq DESC LIMIT 1";
 
 pub const NEXT_JOB: &str = "SELECT created FROM jobs WHERE seq >= $1 ORDER BY seq LIMIT 1";
 
@@ -150,8 +165,6 @@ pub const CREATED_BETWEEN: &str = "
     SELECT seq, created FROM jobs
     WHERE seq >= $1 AND seq < $2 AND created >= $3 AND created <= $4
     ORDER BY seq DESC LIMIT $5";
-
-pub const CREATED: &str = "SELECT seq, created FROM jobs WHERE seq = ANY($1::bigint[])";
 
 pub const DEAD: &str = "
     SELECT d.task, d.at, d.reason, j.created, j.key, j.flow, r.body, l.queue, l.handler,
@@ -204,11 +217,46 @@ pub const COUNTS: &str = "
 
 pub const TALLY: &str = "SELECT line, state, sum(n)::bigint AS n FROM tally GROUP BY line, state";
 
+/// The newest days on which something happened, as many as $1, by going from each to the one before.
+pub const DAILY: &str = "
+    WITH RECURSIVE days(day, n) AS (
+        (SELECT day, 1 FROM daily ORDER BY day DESC LIMIT 1)
+        UNION ALL
+        SELECT (SELECT d.day FROM daily d WHERE d.day < days.day ORDER BY d.day DESC LIMIT 1), days.n + 1
+        FROM days WHERE days.day IS NOT NULL AND days.n < $1
+    )
+    SELECT d.day, d.what, sum(d.n)::bigint AS n
+    FROM days JOIN daily d ON d.day = ANY (ARRAY[days.day])
+    GROUP BY d.day, d.what ORDER BY d.day DESC";
+
+pub const PAUSED: &str = r#"SELECT queue, since FROM paused ORDER BY queue COLLATE "C""#;
+
+pub const WORKERS: &str = r#"
+    SELECT name, note, first_seen, last_seen FROM workers WHERE last_seen > $1 ORDER BY name COLLATE "C""#;
+
+pub const RUNNING: &str = "SELECT worker, count(*) AS n FROM leases GROUP BY worker";
+
 pub const RULES: &str = "SELECT key, rule, operator FROM rules";
 
 pub const KEYS_IN_USE: &str = "SELECT key, running FROM limit_keys WHERE running > 0";
 
-pub const JOURNAL: &str = "SELECT n, at, events FROM journal WHERE n > $1 ORDER BY n LIMIT $2";
+pub const JOURNAL: &str = "SELECT n, at, events FROM journal WHERE n >= $1 ORDER BY n LIMIT $2";
+
+/// Whether entries have no number yet.
+pub const JOURNAL_NEW: &str =
+    "SELECT EXISTS (SELECT FROM journal WHERE n IS NULL ORDER BY id LIMIT 1) AS any";
+
+/// The newest entry, and the number of the oldest.
+pub const JOURNAL_ENDS: &str = "
+    SELECT n, events, (SELECT o.n FROM journal o WHERE o.n IS NOT NULL ORDER BY o.n LIMIT 1) AS oldest
+    FROM journal WHERE n IS NOT NULL ORDER BY n DESC LIMIT 1";
+
+/// What the journal tells of jobs.
+pub const JOURNAL_JOBS: &str = "
+    SELECT j.seq, j.created, j.flow, t.name AS tenant, r.body
+    FROM jobs j JOIN tenants t ON t.id = ANY (ARRAY[j.tenant])
+    LEFT JOIN runs r ON r.seq = ANY (ARRAY[j.seq]) AND j.flow IS NOT NULL
+    WHERE j.seq = ANY($1::bigint[])";
 
 /// One at a time gives out numbers, else two could give out the same.
 pub const JOURNAL_LOCK: &str = "SELECT pg_advisory_xact_lock($1)";

@@ -73,7 +73,7 @@ fn count(line: &mut LineStats, row: &Row) -> Read<()> {
         "retrying" => line.retrying = n,
         "running" => (line.running, line.oldest_running) = (n, oldest),
         "paused" => line.paused = n,
-        "dead" => line.oldest_failed = oldest,
+        "dead" => (line.dead, line.oldest_failed) = (n, oldest),
         other => return Err(unreadable(format!("the count {other:?}"))),
     }
     Ok(())

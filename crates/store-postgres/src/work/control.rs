@@ -5,16 +5,22 @@ use crate::place::{At, End, Placed};
 use orchestrator_core::flow::advance::From;
 use orchestrator_core::{JobState, TaskId, TaskState};
 use orchestrator_store::packed::pack;
-use orchestrator_store::{Command, Controlled};
+use orchestrator_store::{Command, Controlled, Wish};
 
 impl Work {
-    /// Carries out one command.
-    pub fn control(&mut self, command: &Command) -> Step<Controlled> {
+    /// Carries out one command, if its job is in the state that it counts on.
+    pub fn control(&mut self, Wish { command, expect }: &Wish) -> Step<Controlled> {
         let id = command.job();
         let Some(seq) = self.ids.seq(id) else { return Ok(Controlled::NotFound) };
         let Some(job) = self.job(seq)?.filter(|job| job.created == id.created()) else {
             return Ok(Controlled::NotFound);
         };
+        if let Some(expected) = expect {
+            let state = self.job_state(seq, &job)?;
+            if state != *expected {
+                return Ok(Controlled::Changed(state));
+            }
+        }
         match command {
             Command::Cancel(_) if job.flow.is_some() => self.cancel_flow(seq),
             Command::Cancel(_) => self.cancel(seq),
@@ -99,6 +105,7 @@ impl Work {
         let spot = self.enter(lane.line, job.tier, job.tenant, false);
         self.stand(task, lane.id, job.tier, spot, Work::fresh(attempt), None);
         self.note(task, TaskState::Queued, attempt);
+        self.count_today(JobState::Recovering);
         Ok(Controlled::Done(JobState::of_only_task(TaskState::Queued, attempt > 0)))
     }
 
@@ -117,7 +124,7 @@ impl Work {
         if let Some(end) = placed.end() {
             return Ok(Controlled::Refused(JobState::of_only_task(end.state, true)));
         }
-        self.queue_job_over(seq)?;
+        self.queue_job_over(seq, TaskState::Cancelled)?;
         self.pull(&placed)?;
         self.staged.wake = true;
         let end = self.plain_end(TaskState::Cancelled);

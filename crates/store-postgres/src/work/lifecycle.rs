@@ -169,6 +169,7 @@ impl Work {
         let undone = self.undo(&head, &reset)?;
         head.output = None;
         self.staged.told.remove(&seq);
+        self.count_today(JobState::Recovering);
         self.note_job(seq, JobState::Recovering);
         self.note_job(seq, JobState::Running);
         self.step(&mut head, None, |plan, run, facts, past| {

@@ -17,8 +17,8 @@ pub use submit::key_digest;
 use crate::names::{Known, Lane, LaneName};
 use crate::place::Placed;
 use orchestrator_core::flow::{Plan, Run};
-use orchestrator_core::{Json, Limits, TaskSpec, TaskState, Timestamp};
-use orchestrator_store::packed::{Ids, index_of, seq_of, state_code};
+use orchestrator_core::{Document, JobState, Json, Limits, TaskSpec, TaskState, Timestamp};
+use orchestrator_store::packed::{Ids, index_of, job_state_code, seq_of, state_code};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -63,6 +63,8 @@ pub struct JobRow {
     pub previous: Option<i64>,
     /// What was submitted.
     pub payload: Json,
+    /// The digest of the document that is kept with it.
+    pub document: Option<Arc<str>>,
 }
 
 /// A job of a flow, as far as moving it on needs it.
@@ -192,6 +194,14 @@ impl Needs {
         settled
     }
 
+    /// Whether nothing is missing but places in line, if anything.
+    pub fn are_places(&mut self) -> bool {
+        let places = std::mem::take(&mut self.places);
+        let are_places = self.is_empty();
+        self.places = places;
+        are_places
+    }
+
     /// Whether nothing is missing.
     pub fn is_empty(&self) -> bool {
         let Needs {
@@ -232,6 +242,9 @@ impl Needs {
 pub struct Staged {
     /// New jobs, in order.
     pub jobs: BTreeMap<i64, JobRow>,
+    /// What new jobs carry along, and their documents.
+    pub metas: FxHashMap<i64, String>,
+    pub documents: BTreeMap<i64, Document>,
     /// Heads that changed.
     pub heads: FxHashMap<i64, Head>,
     /// Where tasks are now; none for one that stands nowhere any more.
@@ -246,6 +259,8 @@ pub struct Staged {
     pub former: Vec<(Uuid, i64)>,
     /// How many of the places in line were used.
     places: FxHashMap<FairKey, usize>,
+    /// Those among them that were not reserved yet, each as its number in the order of its key.
+    promised: Vec<(FairKey, usize)>,
     pub records: Vec<Record>,
     /// Ranges of tasks whose records go.
     pub forgotten: Vec<(i64, i64)>,
@@ -255,6 +270,8 @@ pub struct Staged {
     /// Jobs for which nobody waits any more.
     pub told: BTreeSet<i64>,
     pub tallies: BTreeMap<(i32, u8), i64>,
+    /// How many jobs came or ended on a day.
+    pub daily: BTreeMap<(i32, u8), i64>,
     pub timings: BTreeMap<(i32, u32), (i64, i64)>,
     /// Slots of limit keys that were given back, and places behind them that went unused.
     pub freed: BTreeMap<i32, i32>,
@@ -292,7 +309,8 @@ impl Work {
         Work { now, ids, known, base: Base::default(), staged: Staged::default(), needs: Needs::default() }
     }
 
-    /// Computes requests one after the other. `None` when something is missing: read it and ask again.
+    /// Computes requests one after the other. `None` when something is missing: read it and ask again. Places in line may be
+    /// missing all the same; they can be put in afterwards ([`Work::take_promised_places`]).
     pub fn compute<Q, A>(
         &mut self,
         requests: &[Q],
@@ -308,7 +326,7 @@ impl Work {
                 Err(_) => self.staged.ending.clear(),
             }
         }
-        Ok(self.needs.is_empty().then_some(answers))
+        Ok(self.needs.are_places().then_some(answers))
     }
 
     fn missing<T>(&mut self, need: impl FnOnce(&mut Needs)) -> Step<T> {
@@ -520,6 +538,12 @@ impl Work {
     /// Notes the record of an attempt.
     pub fn record(&mut self, task: i64, attempt: u32, how: String, message: String) {
         self.staged.records.push(Record { task, attempt, how, message });
+    }
+
+    /// Counts a job that came, that ended in a state, or that was taken up again after its end.
+    pub fn count_today(&mut self, entered: JobState) {
+        let day = i32::try_from(self.now.day()).unwrap_or(i32::MAX);
+        *self.staged.daily.entry((day, job_state_code(entered))).or_default() += 1;
     }
 
     /// Counts an ended task of a line, or takes it back.

@@ -42,6 +42,9 @@ impl Work {
     /// Notes for the journal that a job entered a state.
     pub fn note_job(&mut self, seq: i64, state: JobState) {
         self.staged.events.push((seq, JOB_EVENT, job_state_code(state), 0));
+        if state.is_terminal() {
+            self.count_today(state);
+        }
     }
 
     /// Moves a job on by one step of its plan, and carries out what comes of it. What it lets in waits until `due`.

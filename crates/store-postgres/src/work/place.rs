@@ -6,8 +6,8 @@ use orchestrator_core::{Counters, Json, TaskState, Timestamp};
 
 impl Work {
     /// Gives the next place in a tier to a tenant, among its new jobs or among those that go on. Places are reserved in
-    /// another transaction, which keeps nobody waiting; until there are enough, any place stands for the one to come, so
-    /// that the computation shows how many it needs.
+    /// another transaction, which keeps nobody waiting; until there are enough, a number below all stamps stands for the
+    /// one to come, so that the computation shows how many it needs.
     pub fn enter(&mut self, line: i32, tier: u8, tenant: i32, goes_on: bool) -> Spot {
         let key = (line, tier, if goes_on { -tenant } else { tenant });
         let used = self.staged.places.entry(key).or_default();
@@ -15,9 +15,32 @@ impl Work {
         *used += 1;
         let stamp = place.unwrap_or_else(|| {
             *self.needs.places.entry(key).or_default() += 1;
-            0
+            self.staged.promised.push((key, *used - 1));
+            i64::MIN + self.staged.promised.len() as i64 - 1
         });
         Spot { stamp, since: self.now }
+    }
+
+    /// Puts the stamps that are reserved by now where numbers stand for them. Nothing that was computed depends on a stamp,
+    /// so nothing has to be computed again.
+    pub fn take_promised_places(&mut self) {
+        let promised = std::mem::take(&mut self.staged.promised);
+        let places = &self.base.places;
+        let real = |stamp: i64| {
+            let promise = usize::try_from(stamp.wrapping_sub(i64::MIN)).ok().and_then(|n| promised.get(n));
+            promise.and_then(|(key, n)| places.get(key)?.get(*n)).copied().unwrap_or(stamp)
+        };
+        for placed in self.staged.tasks.values_mut().flatten() {
+            match &mut placed.at {
+                At::Ready(spot) | At::Parked(_, spot) | At::Held(Some(spot), _) => {
+                    spot.stamp = real(spot.stamp)
+                }
+                At::Leased(_) | At::Delayed(_) | At::Held(None, _) | At::Ended(_) => {}
+            }
+        }
+        for entry in self.staged.jobs.values_mut().filter_map(|job| job.entry.as_mut()) {
+            *entry = real(*entry);
+        }
     }
 
     /// Puts a task in line. Whether its limits have room is seen when it is met there.

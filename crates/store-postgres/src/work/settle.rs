@@ -94,7 +94,7 @@ impl Work {
                     self.task_over(head, index_of(task), state)?
                 }
                 None => {
-                    self.queue_job_over(seq)?;
+                    self.queue_job_over(seq, state)?;
                     true
                 }
             };
@@ -120,8 +120,9 @@ impl Work {
         Ok(Settled::Applied { state: decision.state(), due, dead: None, job_ended: false })
     }
 
-    /// Tells who waits for a job of a queue that it has ended with its task.
-    pub fn queue_job_over(&mut self, seq: i64) -> Step<()> {
+    /// Counts a job of a queue that has ended with its task, and tells who waits for it.
+    pub fn queue_job_over(&mut self, seq: i64, state: TaskState) -> Step<()> {
+        self.count_today(JobState::of_only_task(state, true));
         match self.base.awaited.get(&seq) {
             Some(false) => {}
             Some(true) => self.staged.ending.push_back(seq),

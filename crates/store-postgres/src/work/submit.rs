@@ -4,7 +4,9 @@ use super::moves::not_after;
 use super::{Head, JobRow, Step, Stop, Work};
 use crate::names::digest;
 use orchestrator_core::flow::{Plan, Run};
-use orchestrator_core::{Counters, JobId, JobState, Limits, NewJob, TaskSpec, TaskState, Timestamp};
+use orchestrator_core::{
+    Counters, Document, JobId, JobState, Limits, NewJob, TaskSpec, TaskState, Timestamp,
+};
 use orchestrator_store::Submitted;
 use orchestrator_store::packed::pack;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ impl Work {
     /// Takes one job in.
     pub fn submit(&mut self, job: &NewJob) -> Step<Submitted> {
         let tenant = self.tenant_id(&job.tenant);
+        let document = job.document.as_ref().map(Document::sha256);
         let bucket = job.key.as_ref().map(|key| key.bucket(self.now));
         let mut previous = None;
         let (mut named, mut former) = (None, None);
@@ -30,7 +33,8 @@ impl Work {
                 let state = self.job_state(seq, &row)?;
                 let id = self.ids.job(row.created, seq);
                 if !state.is_terminal() || state == JobState::Completed {
-                    let same = key.derived || job.payload.same_value(&row.payload);
+                    let same = key.derived
+                        || (job.payload.same_value(&row.payload) && row.document.as_ref() == document);
                     return Ok(if same {
                         Submitted::Existing { id, state }
                     } else {
@@ -64,7 +68,11 @@ impl Work {
             bucket,
             previous: previous.map(|(seq, _)| seq),
             payload: job.payload.clone(),
+            document: document.cloned(),
         };
+        self.count_today(JobState::Pending);
+        self.staged.metas.extend(job.meta.text().map(|meta| (seq, meta)));
+        self.staged.documents.extend(job.document.clone().map(|document| (seq, document)));
         match &job.work {
             orchestrator_core::Work::Task { spec, limits } if job.after.is_empty() => {
                 self.submit_task(seq, row, job.run_at, spec, limits)?;

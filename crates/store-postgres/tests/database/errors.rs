@@ -1,10 +1,10 @@
 //! What callers are told when something is wrong with the server, the URL or the network.
 
 use crate::{ask, connections};
-use orchestrator_store::StoreError;
+use orchestrator_store::{Catalog, Store, StoreError};
 use orchestrator_store_postgres::connect::Connections;
 use orchestrator_store_postgres::error::{at_commit, at_work, is_lost, is_retryable, is_rolled_back};
-use orchestrator_store_postgres::schema;
+use orchestrator_store_postgres::{Options, PostgresStore, schema};
 use pg_harness::{GUARDED_PASSWORD, GUARDED_USER, Server};
 
 async fn open(connections: &Connections) -> Result<(), StoreError> {
@@ -65,6 +65,38 @@ async fn a_standby_can_be_opened_and_read_but_not_written() {
     assert!(error.to_string().contains("standby"), "{error}");
     server.promote();
     client.batch_execute(write).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_fails_where_nothing_can_be_written() {
+    let server = Server::start();
+    let url = server.database();
+    let store = PostgresStore::open(Options::new(&url)).await.unwrap();
+    store.check().await.unwrap();
+    let refused = async |why: &str| {
+        // The connections of before may be gone, which is another answer.
+        for _ in 0..20 {
+            match store.check().await {
+                Err(error @ StoreError::NotWritable { .. }) => {
+                    return assert!(error.to_string().contains(why), "{error}");
+                }
+                Err(_) => {}
+                Ok(()) => panic!("it was written"),
+            }
+        }
+        panic!("nobody said that it cannot be written");
+    };
+    server.become_standby();
+    refused("standby").await;
+    server.promote();
+    store.check().await.unwrap();
+    let database = url.rsplit('/').next().unwrap();
+    server.sql("postgres", &format!("ALTER DATABASE \"{database}\" SET default_transaction_read_only = on"));
+    server.kill_backends();
+    refused("read-only").await;
+    store.close().await;
+    let error = store.check().await.unwrap_err();
+    assert!(matches!(error, StoreError::Closed), "{error:?}");
 }
 
 #[tokio::test]

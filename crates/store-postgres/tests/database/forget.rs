@@ -99,7 +99,7 @@ async fn a_removal_races_a_retry_and_a_submit() {
         let wish = removable(&a).await.into_iter().find(|wish| wish.job == old).unwrap();
         let (forgot, retried, submitted) = tokio::join!(
             a.forget(vec![wish]),
-            b.control(vec![Command::Retry(old)]),
+            b.control(vec![Command::Retry(old).into()]),
             b.submit(vec![keyed(&key)]),
         );
         let (forgot, retried) = (forgot.unwrap()[0], retried.unwrap().remove(0));

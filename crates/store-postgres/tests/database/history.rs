@@ -3,7 +3,8 @@
 use orchestrator_core::flow::def::BackoffDef;
 use orchestrator_core::flow::{Flow, Plan, Task};
 use orchestrator_core::{
-    ErrorClass, Failure, JobId, Json, Key, Millis, NewJob, Outcome, Priority, TaskId, Timestamp, WorkerId,
+    ErrorClass, Failure, JobId, Json, Key, Meta, Millis, NewJob, Outcome, Priority, TaskId, Timestamp,
+    WorkerId,
 };
 use orchestrator_store::packed::{Ids, SALT_BITS, index_of};
 use orchestrator_store::{
@@ -254,8 +255,8 @@ async fn flows_show_what_the_catalog_shows() {
     assert_eq!(run["execution_context"]["previous_run_id"], json!(good.to_string()));
 
     let stopped = world.add(job(true)).await;
-    world.store.control(vec![Command::Pause(stopped)]).await.unwrap();
-    world.store.control(vec![Command::Cancel(stopped)]).await.unwrap();
+    world.store.control(vec![Command::Pause(stopped).into()]).await.unwrap();
+    world.store.control(vec![Command::Cancel(stopped).into()]).await.unwrap();
     assert_eq!(world.run_of(stopped)["status"], "cancelled");
     world.check().await;
 }
@@ -319,11 +320,11 @@ async fn jobs_of_queues_are_runs_of_their_handler() {
     let paused =
         world.add(NewJob::new("work").payload(payload(json!({"user_id": 7}))).key(Key::new("k"))).await;
     world.clock.advance(Millis(5));
-    world.store.control(vec![Command::Pause(paused)]).await.unwrap();
+    world.store.control(vec![Command::Pause(paused).into()]).await.unwrap();
     world.check().await;
     assert_eq!(world.run_of(paused)["user_id"], "7");
     assert_eq!(world.task_of(paused, "main")["created_at"], world.run_of(paused)["created_at"]);
-    world.store.control(vec![Command::Resume(paused)]).await.unwrap();
+    world.store.control(vec![Command::Resume(paused).into()]).await.unwrap();
     world.run("work", 1, Outcome::Skipped(payload(json!("as it was")))).await;
     let later = Timestamp::from_millis(world.clock.now().as_millis() + 540_000);
     world.add(NewJob::new("work").payload(Json::null()).run_at(later)).await;
@@ -399,4 +400,27 @@ async fn a_role_that_may_only_read_the_views_can() {
          JOIN orchestrator.task_execution_history t USING (run_id)"
     );
     assert!(Server::shared().sql(&world.database, &sql).contains(&format!("{id}|main")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_job_carries_along_goes_before_its_payload() {
+    let world = World::new().await;
+    let input = payload(json!({"user_id": "bob", "correlation_id": "c-1"}));
+    let context = Json::parse(r#"{"order": 7, "key": "mine", "odd": "\u0000"}"#).unwrap();
+    let meta = Meta {
+        context: Some(context),
+        correlation_id: Some("c-2".into()),
+        user: Some("ann".into()),
+        ..Meta::default()
+    };
+    let whole = world.add(NewJob::new("work").payload(input.clone()).meta(meta).key(Key::new("k"))).await;
+    let run = world.run_of(whole);
+    assert_eq!((&run["user_id"], &run["correlation_id"]), (&json!("ann"), &json!("c-2")));
+    let told = &run["execution_context"];
+    assert_eq!((&told["order"], &told["key"], &told["kind"]), (&json!(7), &json!("mine"), &json!("queue")));
+    let part = Meta { user: Some("ann".into()), ..Meta::default() };
+    let part = world.add(NewJob::new("work").payload(input).meta(part)).await;
+    let run = world.run_of(part);
+    assert_eq!((&run["user_id"], &run["correlation_id"]), (&json!("ann"), &json!("c-1")));
+    assert_eq!(run["execution_context"]["kind"], "queue");
 }

@@ -1,7 +1,7 @@
 //! Several stores on one database that look like one.
 
 use async_trait::async_trait;
-use orchestrator_core::{JobId, Millis, NewJob, TaskId, Timestamp};
+use orchestrator_core::{Document, JobId, Millis, NewJob, TaskId, Timestamp};
 use orchestrator_store::*;
 use orchestrator_store_postgres::{Options, PostgresStore};
 use pg_harness::Server;
@@ -69,8 +69,20 @@ impl Store for Replicas {
         self.worker.expired(ask).await
     }
 
-    async fn control(&self, commands: Vec<Command>) -> StoreResult<Vec<Controlled>> {
-        self.stranger().await.control(commands).await
+    async fn control(&self, wishes: Vec<Wish>) -> StoreResult<Vec<Controlled>> {
+        self.stranger().await.control(wishes).await
+    }
+
+    async fn set_queues(&self, changes: Vec<QueueChange>) -> StoreResult<()> {
+        self.stranger().await.set_queues(changes).await
+    }
+
+    async fn register(&self, workers: Vec<WorkerNote>) -> StoreResult<()> {
+        self.stranger().await.register(workers).await
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        self.stranger().await.check().await
     }
 
     async fn change_flows(&self, changes: Vec<FlowChange>) -> StoreResult<Vec<FlowChanged>> {
@@ -141,6 +153,22 @@ impl Catalog for Replicas {
         self.reader.stats().await
     }
 
+    async fn daily(&self, days: u32) -> StoreResult<Vec<DayStats>> {
+        self.reader.daily(days).await
+    }
+
+    async fn paused_queues(&self) -> StoreResult<Vec<PausedQueue>> {
+        self.reader.paused_queues().await
+    }
+
+    async fn workers(&self) -> StoreResult<Vec<WorkerView>> {
+        self.reader.workers().await
+    }
+
+    async fn document(&self, id: JobId) -> StoreResult<Option<Document>> {
+        self.reader.document(id).await
+    }
+
     async fn dead_letters(
         &self,
         filter: LineFilter,
@@ -162,7 +190,11 @@ impl Catalog for Replicas {
         self.reader.limits().await
     }
 
-    async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>> {
+    async fn journal(&self, after: EventId, limit: u32) -> StoreResult<JournalPage> {
         self.reader.journal(after, limit).await
+    }
+
+    async fn journal_range(&self) -> StoreResult<JournalRange> {
+        self.reader.journal_range().await
     }
 }

@@ -59,7 +59,7 @@ async fn an_attempt_that_ends_while_its_job_is_paused_ends_the_job() {
     let looker = connect(&url).await;
     let pausing = tokio::spawn({
         let store = store.clone();
-        async move { store.control(vec![Command::Pause(id)]).await.unwrap() }
+        async move { store.control(vec![Command::Pause(id).into()]).await.unwrap() }
     });
     wait_for_waiters(&looker, 1).await;
     let settling = tokio::spawn({
@@ -110,7 +110,7 @@ async fn a_task_that_is_let_into_line_while_it_is_looked_for_is_found() {
     let looker = connect(&url).await;
     let pausing = tokio::spawn({
         let store = store.clone();
-        async move { store.control(vec![Command::Pause(id)]).await }
+        async move { store.control(vec![Command::Pause(id).into()]).await }
     });
     wait_for_waiters(&looker, 1).await;
     mover.batch_execute("COMMIT").await.unwrap();

@@ -1,12 +1,13 @@
 //! The catalog of the contract, on the readers.
 
-use super::{flows, jobs, removable, stats};
+use super::{flows, jobs, journal, list, overview, removable, stats};
 use crate::SqliteStore;
 use async_trait::async_trait;
-use orchestrator_core::{JobId, TaskId, Timestamp};
+use orchestrator_core::{Document, JobId, TaskId, Timestamp};
 use orchestrator_store::{
-    Catalog, DeadLetter, FlowView, Held, JobFilter, JobView, JournalEntry, LimitView, LineFilter, Page,
-    RemovableAsk, RemovablePage, Stats, StoreResult, TaskView,
+    Catalog, DayStats, DeadLetter, EventId, FlowView, Held, JobFilter, JobView, JournalPage, JournalRange,
+    LimitView, LineFilter, Page, PausedQueue, RemovableAsk, RemovablePage, Stats, StoreResult, TaskView,
+    WorkerView,
 };
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -59,15 +60,32 @@ impl Catalog for SqliteStore {
     }
 
     async fn ids(&self, prefix: String, limit: u32) -> StoreResult<Vec<JobId>> {
-        self.readers.read(move |at| jobs::ids(at, &prefix, limit)).await
+        self.readers.read(move |at| list::ids(at, &prefix, limit)).await
     }
 
     async fn list(&self, filter: JobFilter, page: Page) -> StoreResult<Vec<JobView>> {
-        self.readers.read(move |at| jobs::list(at, &filter, page)).await
+        self.readers.read(move |at| list::list(at, &filter, page)).await
     }
 
     async fn stats(&self) -> StoreResult<Stats> {
         self.readers.read(|at| stats::stats(at.conn)).await
+    }
+
+    async fn daily(&self, days: u32) -> StoreResult<Vec<DayStats>> {
+        self.readers.read(move |at| overview::daily(at.conn, days)).await
+    }
+
+    async fn paused_queues(&self) -> StoreResult<Vec<PausedQueue>> {
+        self.readers.read(|at| overview::paused_queues(at.conn)).await
+    }
+
+    async fn workers(&self) -> StoreResult<Vec<WorkerView>> {
+        let now = self.clock.now();
+        self.readers.read(move |at| overview::workers(at.conn, now)).await
+    }
+
+    async fn document(&self, id: JobId) -> StoreResult<Option<Document>> {
+        self.readers.read(move |at| jobs::document(at, id)).await
     }
 
     async fn dead_letters(
@@ -95,22 +113,11 @@ impl Catalog for SqliteStore {
         self.readers.read(move |at| removable::removable(at, &ask)).await
     }
 
-    async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>> {
-        self.readers
-            .read(move |at| {
-                let sql = "SELECT n, at, events FROM journal WHERE n > ?1 ORDER BY n LIMIT ?2";
-                let mut statement = at.conn.prepare_cached(sql)?;
-                let mut rows = statement.query((after, limit))?;
-                let mut entries = vec![];
-                while let Some(row) = rows.next()? {
-                    entries.push(JournalEntry {
-                        n: row.get(0)?,
-                        at: Timestamp::from_millis(row.get(1)?),
-                        events: jobs::events(at.conn, at.ids, row.get_ref(2)?.as_blob()?)?,
-                    });
-                }
-                Ok(entries)
-            })
-            .await
+    async fn journal(&self, after: EventId, limit: u32) -> StoreResult<JournalPage> {
+        self.readers.read(move |at| journal::journal(at, after, limit)).await
+    }
+
+    async fn journal_range(&self) -> StoreResult<JournalRange> {
+        self.readers.read(|at| journal::range(at.conn)).await
     }
 }

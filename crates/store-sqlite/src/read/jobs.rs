@@ -4,18 +4,17 @@ use super::flows::{Version, Versions};
 use super::tasks::{self, Entry};
 use orchestrator_core::flow::Run;
 use orchestrator_core::{
-    DeadReason, Event, JobEvent, JobId, JobState, Json, Millis, Priority, TaskEvent, TaskId, TaskState,
-    Timestamp,
+    DeadReason, Document, JobId, JobState, Json, Meta, Millis, Priority, TaskId, Timestamp,
 };
-use orchestrator_store::packed::{Ids, JOB_EVENT, index_of, job_state_of, pack, seq_of, state_of};
-use orchestrator_store::{DeadLetter, JobFilter, JobView, LineFilter, Page, TaskView};
+use orchestrator_store::packed::{Ids, index_of};
+use orchestrator_store::{DeadLetter, DocumentView, JobView, LineFilter, TaskView};
 use rusqlite::types::{Type, ValueRef};
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-const OLDEST: &str = include_str!("../../sql/view_jobs_page.sql");
-const NEWEST: &str = include_str!("../../sql/view_jobs_newest.sql");
+/// Jobs from after a number on, the oldest first.
+pub(super) const OLDEST: &str = include_str!("../../sql/view_jobs_page.sql");
 
 /// What every read of jobs needs.
 #[derive(Clone, Copy)]
@@ -57,75 +56,6 @@ fn with_row<T>(
     }
 }
 
-/// A page of jobs.
-pub fn list(at: Reading<'_>, filter: &JobFilter, page: Page) -> rusqlite::Result<Vec<JobView>> {
-    let limit = page.limit as usize;
-    let from = page.after.map(|id| at.ids.seq(id).unwrap_or(if filter.newest_first { 0 } else { i64::MAX }));
-    let mut found = vec![];
-    if let Some(mut seqs) = few(at.conn, filter)? {
-        seqs.retain(|seq| {
-            from.is_none_or(|from| if filter.newest_first { *seq < from } else { *seq > from })
-        });
-        if filter.newest_first {
-            seqs.reverse();
-        }
-        let mut statement = at.conn.prepare_cached(OLDEST)?;
-        for seq in seqs {
-            if found.len() == limit {
-                break;
-            }
-            let view = statement.query_row([seq - 1], |row| view(at, row))?;
-            found.extend(filter.takes(&view).then_some(view));
-        }
-        return Ok(found);
-    }
-    let (sql, from) =
-        if filter.newest_first { (NEWEST, from.unwrap_or(i64::MAX)) } else { (OLDEST, from.unwrap_or(0)) };
-    let mut statement = at.conn.prepare_cached(sql)?;
-    let mut rows = statement.query([from])?;
-    while found.len() < limit
-        && let Some(row) = rows.next()?
-    {
-        if !may_be_in(&filter.states, row)? {
-            continue;
-        }
-        let view = view(at, row)?;
-        found.extend(filter.takes(&view).then_some(view));
-    }
-    Ok(found)
-}
-
-/// The numbers of all jobs that a filter may take, where an index knows them: among millions that are over, the few
-/// that are not.
-fn few(conn: &Connection, filter: &JobFilter) -> rusqlite::Result<Option<Vec<i64>>> {
-    let live = !filter.states.is_empty() && filter.states.iter().all(|state| !state.is_terminal());
-    let sql = if live {
-        include_str!("../../sql/view_live_jobs.sql")
-    } else if filter.recoverable {
-        include_str!("../../sql/view_bad_runs.sql")
-    } else {
-        return Ok(None);
-    };
-    let mut statement = conn.prepare_cached(sql)?;
-    let seqs = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    Ok(Some(seqs))
-}
-
-/// Whether a job may be in one of these states, by what its row tells at a glance.
-fn may_be_in(states: &[JobState], row: &Row<'_>) -> rusqlite::Result<bool> {
-    if states.is_empty() {
-        return Ok(true);
-    }
-    if let Some(code) = row.get::<_, Option<u8>>("run_state")? {
-        return Ok(job_state_of(code).is_some_and(|state| states.contains(&state)));
-    }
-    let ended = row.get::<_, Option<u8>>("ended_state")?.and_then(state_of);
-    Ok(match ended {
-        Some(state) => states.contains(&JobState::of_only_task(state, true)),
-        None => states.iter().any(|state| !state.is_terminal()),
-    })
-}
-
 /// A page of dead letters in order of their jobs.
 pub fn dead_letters(
     at: Reading<'_>,
@@ -163,7 +93,7 @@ pub fn dead_letters(
     rows.collect()
 }
 
-fn task_name(version: &Version, run: &Run, index: u32) -> Arc<str> {
+pub(super) fn task_name(version: &Version, run: &Run, index: u32) -> Arc<str> {
     match run.place(index) {
         None => index.to_string().into(),
         Some(place) => {
@@ -203,38 +133,6 @@ pub fn items(
         indexes.map(view).collect::<Result<Vec<_>, _>>().map(Some)
     })?;
     Ok(found.unwrap_or_default())
-}
-
-/// The ids of jobs that start with a prefix, newest first.
-pub fn ids(at: Reading<'_>, prefix: &str, limit: u32) -> rusqlite::Result<Vec<JobId>> {
-    let prefix = prefix.to_ascii_lowercase();
-    let Some(earliest) = earliest(&prefix) else { return Ok(vec![]) };
-    let mut statement = at.conn.prepare_cached(include_str!("../../sql/view_ids.sql"))?;
-    let mut rows = statement.query([])?;
-    let mut found = vec![];
-    while found.len() < limit as usize
-        && let Some(row) = rows.next()?
-    {
-        let created = Timestamp::from_millis(row.get(1)?);
-        // Jobs are numbered in the order of their creation, up to what a clock may have been set back.
-        if created + SET_BACK < earliest {
-            break;
-        }
-        let id = at.ids.job(created, row.get(0)?);
-        found.extend(id.to_string().starts_with(&prefix).then_some(id));
-    }
-    Ok(found)
-}
-
-/// How far back a clock may have been set between two jobs without one of them being missed by its prefix.
-const SET_BACK: Millis = Millis::hours(1);
-
-/// The earliest moment of creation of an id that starts with a prefix; none if no id does.
-fn earliest(prefix: &str) -> Option<Timestamp> {
-    let digits: String = prefix.chars().filter(|c| *c != '-').take(12).collect();
-    let shown = prefix.len() <= 36 && prefix.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
-    let padded = format!("{digits:0<12}");
-    i64::from_str_radix(&padded, 16).ok().filter(|_| shown).map(Timestamp::from_millis)
 }
 
 /// The head of a job, read.
@@ -295,7 +193,36 @@ fn queue_task(at: Reading<'_>, row: &Row<'_>) -> rusqlite::Result<TaskView> {
     tasks::of_queue(at.conn, row.get("seq")?, Arc::new(spec), &payload, &entry)
 }
 
-fn view(at: Reading<'_>, row: &Row<'_>) -> rusqlite::Result<JobView> {
+/// What a job carries along.
+pub(super) fn meta(column: ValueRef<'_>) -> rusqlite::Result<Meta> {
+    Meta::from_text(column.as_str_or_null()?).map_err(|_| unreadable(0, "what a job carries along"))
+}
+
+fn document_view(row: &Row<'_>) -> rusqlite::Result<Option<DocumentView>> {
+    let Some(name) = row.get::<_, Option<String>>("document_name")? else { return Ok(None) };
+    Ok(Some(DocumentView {
+        name: name.into(),
+        media_type: row.get::<_, String>("media_type")?.into(),
+        size: u64::try_from(row.get::<_, i64>("document_size")?).unwrap_or(0),
+        sha256: row.get::<_, String>("sha256")?.into(),
+    }))
+}
+
+/// The document of a job.
+pub fn document(at: Reading<'_>, id: JobId) -> rusqlite::Result<Option<Document>> {
+    let Some(seq) = at.ids.seq(id) else { return Ok(None) };
+    let mut statement = at.conn.prepare_cached(include_str!("../../sql/view_document.sql"))?;
+    let mut rows = statement.query([seq])?;
+    match rows.next()? {
+        Some(row) if Timestamp::from_millis(row.get(0)?) == id.created() => {
+            let (name, media_type): (String, String) = (row.get(1)?, row.get(2)?);
+            Ok(Some(Document::new(name, media_type, row.get_ref(3)?.as_blob()?)))
+        }
+        _ => Ok(None),
+    }
+}
+
+pub(super) fn view(at: Reading<'_>, row: &Row<'_>) -> rusqlite::Result<JobView> {
     let seq: i64 = row.get("seq")?;
     let created = Timestamp::from_millis(row.get("created")?);
     let previous: Option<(i64, i64)> =
@@ -317,6 +244,8 @@ fn view(at: Reading<'_>, row: &Row<'_>) -> rusqlite::Result<JobView> {
         max_recoveries: 0,
         reason: None,
         payload: Json::trusted(row.get::<_, String>("payload")?),
+        meta: meta(row.get_ref("meta")?)?,
+        document: document_view(row)?,
         output: None,
         tasks: vec![],
     };
@@ -368,26 +297,4 @@ fn waits_for(at: Reading<'_>, seq: i64) -> rusqlite::Result<Vec<JobId>> {
 /// A value in the tables that this program would not have written.
 pub fn unreadable(column: usize, value: &str) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, format!("cannot read {value:?}").into())
-}
-
-/// Rebuilds the events of one journal row. The creation times of the jobs complete their ids.
-pub fn events(conn: &Connection, ids: Ids, blob: &[u8]) -> rusqlite::Result<Vec<Event>> {
-    let raw: Vec<(i64, u32, u8, u32)> =
-        postcard::from_bytes(blob).map_err(|_| unreadable(2, "a journal entry"))?;
-    let mut created = conn.prepare_cached("SELECT created FROM jobs WHERE seq = ?1")?;
-    let mut events = Vec::with_capacity(raw.len());
-    for (seq, index, code, attempt) in raw {
-        let Some(at) = created.query_row([seq], |row| row.get(0)).optional()? else { continue };
-        let created = Timestamp::from_millis(at);
-        events.push(if index == JOB_EVENT {
-            let state = job_state_of(code).ok_or_else(|| unreadable(2, "a state"))?;
-            Event::Job(JobEvent { job: ids.job(created, seq), state })
-        } else {
-            let state: TaskState = state_of(code).ok_or_else(|| unreadable(2, "a state"))?;
-            let task = pack(seq, index);
-            debug_assert_eq!(seq_of(task), seq);
-            Event::Task(TaskEvent { task: ids.task(created, task), state, attempt })
-        });
-    }
-    Ok(events)
 }

@@ -3,6 +3,9 @@
 mod catalog;
 mod flows;
 mod jobs;
+mod journal;
+mod list;
+mod overview;
 mod removable;
 mod stats;
 mod tasks;

@@ -30,7 +30,7 @@ pub fn stats(conn: &Connection) -> rusqlite::Result<Stats> {
             "retrying" => stats.retrying = n,
             "running" => (stats.running, stats.oldest_running) = (n, oldest),
             "paused" => stats.paused = n,
-            "dead" => stats.oldest_failed = oldest,
+            "dead" => (stats.dead, stats.oldest_failed) = (n, oldest),
             other => return Err(unreadable(1, other)),
         }
     }

@@ -103,6 +103,7 @@ rows! {
     JobIn = "INSERT OR FAIL INTO jobs" {
         seq: i64, created: i64, spec: Option<i64>, lane: Option<i64>, flow: Option<i64>, tier: u8, tenant: i64,
         entry: Option<i64>, key: Option<Arc<str>>, bucket: Option<i64>, previous: Option<i64>, payload: Text,
+        meta: Option<String>,
     }
 
     /// A row of `ready`.

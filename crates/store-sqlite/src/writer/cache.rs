@@ -85,6 +85,8 @@ pub struct Cache {
     pub book: LimitBook,
     /// Who wrote them.
     pub origins: FxHashMap<LimitKey, RuleOrigin>,
+    /// The queues that are paused.
+    pub paused: FxHashSet<Arc<str>>,
     /// Every key that a lane has.
     pub keys: Vec<KeyState>,
     key_places: FxHashMap<LimitKey, usize>,
@@ -122,6 +124,10 @@ impl Cache {
             let origin = if row.get(2)? { RuleOrigin::Operator } else { RuleOrigin::Config };
             cache.origins.insert(key.clone(), origin);
             cache.book.set(key, Some(rule));
+            Ok(())
+        })?;
+        each(conn, "SELECT queue FROM paused", |row| {
+            cache.paused.insert(row.get::<_, String>(0)?.into());
             Ok(())
         })?;
         each(conn, "SELECT id, line, queue, handler, keys FROM lanes", |row| {

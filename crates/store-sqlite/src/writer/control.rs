@@ -7,21 +7,26 @@ use orchestrator_core::flow::advance::From;
 use orchestrator_core::planted::{Bug, planted};
 use orchestrator_core::{Counters, JobState, TaskId, TaskState};
 use orchestrator_store::packed::pack;
-use orchestrator_store::{Command, Controlled};
+use orchestrator_store::{Command, Controlled, Wish};
 
 impl Writer<'_> {
-    pub(super) fn control(&mut self, commands: &[Command]) -> Result<Vec<Controlled>, Abort> {
-        commands
-            .iter()
-            .map(|command| {
-                let id = command.job();
-                let Some(seq) = self.ids.seq(id) else { return Ok(Controlled::NotFound) };
-                match self.job_row(seq)? {
-                    Some(job) if job.created == id.created() => self.command(seq, job, command),
-                    _ => Ok(Controlled::NotFound),
-                }
-            })
-            .collect()
+    pub(super) fn control(&mut self, wishes: &[Wish]) -> Result<Vec<Controlled>, Abort> {
+        wishes.iter().map(|wish| self.fulfil(wish)).collect()
+    }
+
+    fn fulfil(&mut self, Wish { command, expect }: &Wish) -> Result<Controlled, Abort> {
+        let id = command.job();
+        let Some(seq) = self.ids.seq(id) else { return Ok(Controlled::NotFound) };
+        let Some(job) = self.job_row(seq)?.filter(|job| job.created == id.created()) else {
+            return Ok(Controlled::NotFound);
+        };
+        if let Some(expected) = expect {
+            let state = self.job_state(seq, &job)?;
+            if state != *expected {
+                return Ok(Controlled::Changed(state));
+            }
+        }
+        self.command(seq, job, command)
     }
 
     fn command(&mut self, seq: i64, job: JobRow, command: &Command) -> Result<Controlled, Abort> {
@@ -93,6 +98,7 @@ impl Writer<'_> {
         let counters = Counters { attempt, ..Counters::default() };
         self.stand(&lane, standing, Traveller { task, counters, checkpoint: None })?;
         self.note(task, TaskState::Queued, attempt);
+        self.count_today(JobState::Recovering);
         Ok(Controlled::Done(JobState::of_only_task(TaskState::Queued, attempt > 0)))
     }
 

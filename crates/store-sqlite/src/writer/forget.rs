@@ -41,6 +41,7 @@ impl Writer<'_> {
             self.sql.delete_bad.execute([seq])?;
         }
         self.give_up_key(seq, &job)?;
+        self.sql.delete_document.execute([seq])?;
         self.sql.delete_job.execute([seq])?;
         if seq == self.cache.last_seq {
             // Else the number would be given out again once the row is gone.

@@ -5,7 +5,7 @@ use super::Writer;
 use super::bulk::{AliveIn, RunIn, Text};
 use crate::error::Abort;
 use orchestrator_core::flow::{Plan, Run};
-use orchestrator_core::{JobState, Json, Timestamp};
+use orchestrator_core::{JobState, Json, Meta, Timestamp};
 use orchestrator_store::packed::job_state_code;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub struct Head {
     /// The moment before which its first tasks must not start.
     pub run_at: Option<Timestamp>,
     pub payload: Json,
+    /// What it carries along.
+    pub meta: Arc<Meta>,
     /// The output that its flow defines, once it has completed.
     pub output: Option<Json>,
     /// When it ends by itself, as the table has it; none if it is not in the table.
@@ -43,6 +45,11 @@ pub struct Head {
 pub type Alive = Option<i64>;
 
 impl Head {
+    /// How much memory it takes, roughly.
+    fn weight(&self) -> usize {
+        HEAD + self.payload.size() + self.meta.context.as_ref().map_or(0, Json::size)
+    }
+
     fn alive(&self) -> Alive {
         let forever = Timestamp::from_millis(i64::MAX);
         (!self.run.state.is_terminal()).then(|| self.run.times_out().unwrap_or(forever).as_millis())
@@ -96,9 +103,9 @@ impl Heads {
     }
 
     pub(super) fn keep(&mut self, head: Box<Head>) {
-        self.weight += head.payload.size() + HEAD;
+        self.weight += head.weight();
         if let Some(before) = self.heads.insert(head.seq, head) {
-            self.weight -= before.payload.size() + HEAD;
+            self.weight -= before.weight();
         }
     }
 
@@ -109,7 +116,7 @@ impl Heads {
 
     fn take(&mut self, seq: i64) -> Option<Box<Head>> {
         let head = self.heads.remove(&seq)?;
-        self.weight -= head.payload.size() + HEAD;
+        self.weight -= head.weight();
         Some(head)
     }
 }
@@ -149,13 +156,15 @@ impl Writer<'_> {
     fn read_head(&mut self, seq: i64) -> Result<Box<Head>, Abort> {
         self.hot.flush()?;
         self.heads.misses += u32::from(self.heads.is_full());
-        type Row = (Vec<u8>, i64, i64, i64, u8, Option<i64>, Json);
-        let (body, flow, created, tenant, tier, entry, payload): Row =
+        type Row = (Vec<u8>, i64, i64, i64, u8, Option<i64>, Json, Option<String>);
+        let (body, flow, created, tenant, tier, entry, payload, meta): Row =
             self.sql.run_by_seq.query_row([seq], |row| {
-                let payload = Json::trusted(row.get_ref(6)?.as_str()?);
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, payload))
+                let (payload, meta) = (Json::trusted(row.get_ref(6)?.as_str()?), row.get(7)?);
+                let job = (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?);
+                Ok((row.get(0)?, job.0, job.1, job.2, job.3, job.4, payload, meta))
             })?;
         let plan = self.plan(flow)?;
+        let meta = self.meta(meta.as_deref())?;
         let mut head = Box::new(Head {
             seq,
             flow,
@@ -166,12 +175,21 @@ impl Writer<'_> {
             run_at: entry.map(Timestamp::from_millis),
             plan,
             payload,
+            meta,
             output: None,
             written: None,
             changed: false,
         });
         head.written = Some(head.alive());
         Ok(head)
+    }
+
+    /// What a job carries along, from its row.
+    pub(super) fn meta(&self, text: Option<&str>) -> Result<Arc<Meta>, Abort> {
+        if text.is_none() {
+            return Ok(self.no_meta.clone());
+        }
+        Meta::from_text(text).map(Arc::new).map_err(|error| Abort::Invalid(error.to_string()))
     }
 
     /// Writes the heads that changed in this transaction.

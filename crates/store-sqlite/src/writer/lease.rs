@@ -13,7 +13,7 @@ use super::settle::Ended;
 use crate::error::Abort;
 use orchestrator_core::order::effective_tier;
 use orchestrator_core::planted::{Bug, planted};
-use orchestrator_core::{Counters, JobState, Json, Priority, TaskState, Timestamp};
+use orchestrator_core::{Counters, JobState, Json, Meta, Priority, TaskState, Timestamp};
 use orchestrator_store::packed::{index_of, seq_of};
 use orchestrator_store::{LeaseAsk, LeaseGrant, Leased};
 use rusqlite::OptionalExtension;
@@ -44,6 +44,8 @@ struct JobPart {
     flow: Option<i64>,
     /// Absent for a job of a flow, whose tasks have their own.
     payload: Option<Json>,
+    /// Absent for a job of a flow, whose head has it.
+    meta: Option<String>,
 }
 
 /// What runs a task, and what it gets.
@@ -52,6 +54,7 @@ struct Job {
     flow: Option<Arc<str>>,
     spec: i64,
     payload: Json,
+    meta: Arc<Meta>,
 }
 
 impl JobPart {
@@ -64,6 +67,7 @@ impl JobPart {
             key: row.get_ref(at + 3)?.as_str_or_null()?.map(Arc::from),
             flow: row.get(at + 4)?,
             payload: json(row, at + 5)?,
+            meta: row.get(at + 6)?,
         })
     }
 }
@@ -139,7 +143,7 @@ impl Writer<'_> {
 
     fn cursors(&self, ask: &LeaseAsk) -> Vec<Cursor> {
         let mut cursors = vec![];
-        for queue in &ask.queues {
+        for queue in ask.queues.iter().filter(|queue| !self.cache.paused.contains(*queue)) {
             for handler in &ask.handlers {
                 let name = (queue.clone(), handler.clone(), orchestrator_core::Limits::none());
                 let Some(line) = self.cache.lane_ids.get(&name) else { continue };
@@ -309,6 +313,7 @@ impl Writer<'_> {
             payload: job.payload,
             checkpoint: candidate.checkpoint,
             limits: lane.limits.clone(),
+            meta: job.meta,
             expires,
             times_out,
         })
@@ -320,7 +325,8 @@ impl Writer<'_> {
             let (Some(spec), Some(payload)) = (candidate.job.spec, candidate.job.payload.clone()) else {
                 return Err(Abort::Invalid("a job row has neither task nor flow".to_owned()));
             };
-            return Ok(Job { name: self.main.clone(), flow: None, spec, payload });
+            let meta = self.meta(candidate.job.meta.as_deref())?;
+            return Ok(Job { name: self.main.clone(), flow: None, spec, payload, meta });
         };
         let plan = self.plan(flow)?;
         let (seq, index) = (seq_of(candidate.task), index_of(candidate.task));
@@ -359,6 +365,7 @@ impl Writer<'_> {
             flow: (!plan.is_implicit()).then(|| plan.name().clone()),
             spec: self.task_spec_id(flow, &plan, place.task)?,
             payload,
+            meta: self.head_of(seq)?.meta.clone(),
         })
     }
 

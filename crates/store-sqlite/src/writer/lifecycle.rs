@@ -235,6 +235,7 @@ impl Writer<'_> {
         };
         self.sql.upgrade_job.execute((seq, flow))?;
         self.hot.tasks.push(super::bulk::TaskIn { task, lane, tier: job.tier, entry, payload: None })?;
+        let meta = self.meta(job.meta.as_deref())?;
         self.put_head(Box::new(Head {
             seq,
             flow,
@@ -245,6 +246,7 @@ impl Writer<'_> {
             tier: job.tier,
             run_at: None,
             payload: Json::trusted(job.payload),
+            meta,
             output: None,
             written: None,
             changed: false,
@@ -286,6 +288,7 @@ impl Writer<'_> {
         };
         let undone = self.undo(&head, &reset)?;
         head.output = None;
+        self.count_today(JobState::Recovering);
         self.note_job(seq, JobState::Recovering);
         self.note_job(seq, JobState::Running);
         self.step(&mut head, None, |plan, run, facts, past| {

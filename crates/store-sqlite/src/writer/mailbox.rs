@@ -2,8 +2,8 @@
 
 use orchestrator_core::{Millis, NewJob, Timestamp};
 use orchestrator_store::{
-    Beat, Command, Controlled, FlowChange, FlowChanged, Forget, Forgot, Held, LeaseAsk, LeaseGrant,
-    LimitChange, Settled, Settlement, StoreError, StoreResult, Submitted, SweepAsk, Swept,
+    Beat, Controlled, FlowChange, FlowChanged, Forget, Forgot, Held, LeaseAsk, LeaseGrant, LimitChange,
+    QueueChange, Settled, Settlement, StoreError, StoreResult, Submitted, SweepAsk, Swept, Wish, WorkerNote,
 };
 use tokio::sync::oneshot;
 
@@ -47,7 +47,13 @@ requests! {
     /// [`orchestrator_store::Store::expired`].
     Expired(SweepAsk) -> Swept,
     /// [`orchestrator_store::Store::control`].
-    Control(Vec<Command>) -> Vec<Controlled>,
+    Control(Vec<Wish>) -> Vec<Controlled>,
+    /// [`orchestrator_store::Store::set_queues`].
+    SetQueues(Vec<QueueChange>) -> (),
+    /// [`orchestrator_store::Store::register`].
+    Register(Vec<WorkerNote>) -> (),
+    /// [`orchestrator_store::Store::check`].
+    Check(()) -> (),
     /// [`orchestrator_store::Store::change_flows`].
     ChangeFlows(Vec<FlowChange>) -> Vec<FlowChanged>,
     /// [`orchestrator_store::Store::set_limits`].
@@ -67,7 +73,10 @@ impl Request {
             Request::Extend((held, _), _) => held.len(),
             Request::Settle(batch, _) => batch.len(),
             Request::Expired(ask, _) => ask.limit as usize,
-            Request::Control(commands, _) => commands.len(),
+            Request::Control(wishes, _) => wishes.len(),
+            Request::SetQueues(changes, _) => changes.len(),
+            Request::Register(workers, _) => workers.len(),
+            Request::Check((), _) => 1,
             Request::ChangeFlows(changes, _) => changes.len(),
             Request::SetLimits(changes, _) => changes.len(),
             Request::Forget(jobs, _) => jobs.len(),

@@ -15,6 +15,8 @@ mod keys;
 mod lease;
 mod lifecycle;
 mod mailbox;
+mod meters;
+mod operate;
 mod place;
 mod rules;
 mod runs;
@@ -34,8 +36,9 @@ use heads::Heads;
 use inbox::{Inbox, Received};
 use keys::Keys;
 use mailbox::{Answer, Reply};
+use meters::Meters;
 use orchestrator_core::planted::{Bug, planted};
-use orchestrator_core::{JobState, Json, Millis, TaskState, Timestamp};
+use orchestrator_core::{JobState, Json, Meta, Millis, TaskState, Timestamp};
 use orchestrator_store::packed::{Ids, index_of, seq_of, state_code};
 use orchestrator_store::untaken::given_back;
 use orchestrator_store::{Clock, LeaseAsk, LeaseGrant, Settlement, StoreResult};
@@ -79,6 +82,7 @@ pub fn run(setup: Setup, mailbox: mpsc::Receiver<Request>, ready: impl FnOnce())
         leased: FxHashMap::default(),
         over: VecDeque::new(),
         main: "main".into(),
+        no_meta: Arc::default(),
         seen: None,
         ids,
         served: FxHashMap::default(),
@@ -86,6 +90,7 @@ pub fn run(setup: Setup, mailbox: mpsc::Receiver<Request>, ready: impl FnOnce())
         held: vec![],
         now: clock.now(),
         changes: Changes::default(),
+        meters: Meters::new(),
     };
     conn.execute_batch("BEGIN")?;
     if planted(Bug::LoseDelayedOnOpen) {
@@ -125,6 +130,8 @@ struct Writer<'c> {
     over: VecDeque<(i64, Timestamp, JobState)>,
     /// The name of the task of a queue's job.
     main: Arc<str>,
+    /// What a job carries along that carries nothing.
+    no_meta: Arc<Meta>,
     /// The data version that cache and keys are of; `None` when they must be read anew.
     seen: Option<i64>,
     ids: Ids,
@@ -137,6 +144,7 @@ struct Writer<'c> {
     /// The time of the transaction: one moment for all that happens in it.
     now: Timestamp,
     changes: Changes,
+    meters: Meters,
 }
 
 /// An ask that is kept until there is work, or until its time is over.
@@ -159,6 +167,8 @@ struct Answers {
 struct Changes {
     events: Vec<(i64, u32, u8, u32)>,
     tallies: FxHashMap<(i64, u8), i64>,
+    /// How many jobs came or ended on a day.
+    daily: FxHashMap<(i64, u8), i64>,
     fair: Vec<(i64, u8, i64)>,
     /// Jobs whose head changed.
     heads: Vec<i64>,
@@ -249,7 +259,9 @@ impl Writer<'_> {
             if planted(Bug::AckBeforeCommit) {
                 return Ok(answers);
             }
+            let committing = Instant::now();
             let committed = self.sql.commit.raw_execute().map_err(Abort::at_commit);
+            self.meters.committed(committing.elapsed(), group.len());
             if !planted(Bug::AckFailedCommit) {
                 committed?;
             }
@@ -324,7 +336,10 @@ impl Writer<'_> {
             Request::Extend((held, ttl), _) => Answer::Extend(self.extend(held, *ttl)?),
             Request::Settle(batch, _) => Answer::Settle(self.settle(batch)?),
             Request::Expired(ask, _) => Answer::Expired(self.expired(ask)?),
-            Request::Control(commands, _) => Answer::Control(self.control(commands)?),
+            Request::Control(wishes, _) => Answer::Control(self.control(wishes)?),
+            Request::SetQueues(changes, _) => Answer::SetQueues(self.set_queues(changes)?),
+            Request::Register(workers, _) => Answer::Register(self.register(workers)?),
+            Request::Check((), _) => Answer::Check(self.check()?),
             Request::ChangeFlows(changes, _) => Answer::ChangeFlows(self.change_flows(changes)?),
             Request::SetLimits(changes, _) => Answer::SetLimits(self.set_limits(changes)?),
             Request::Forget(jobs, _) => Answer::Forget(self.forget(jobs)?),
@@ -347,6 +362,9 @@ impl Writer<'_> {
         }
         for ((line, state), n) in self.changes.tallies.drain() {
             self.sql.add_tally.execute((line, state, n))?;
+        }
+        for ((day, what), n) in self.changes.daily.drain() {
+            self.sql.add_daily.execute((day, what, n))?;
         }
         self.changes.fair.sort_unstable();
         self.changes.fair.dedup();

@@ -98,6 +98,8 @@ pub struct JobRow {
     pub bucket: Option<i64>,
     /// What its handler gets.
     pub payload: String,
+    /// What it carries along.
+    pub meta: Option<String>,
 }
 
 impl Writer<'_> {
@@ -230,6 +232,7 @@ impl Writer<'_> {
                     bucket: row.get(7)?,
                     payload: row.get(8)?,
                     flow: row.get(9)?,
+                    meta: row.get(10)?,
                 })
             })
             .optional()?;

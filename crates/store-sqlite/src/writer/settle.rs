@@ -144,9 +144,10 @@ impl Writer<'_> {
         Ok(Settled::Applied { state, due, dead, job_ended: false })
     }
 
-    /// Tells who waits for a job of a queue that it has ended with its task.
+    /// Counts a job of a queue that has ended with its task, and tells who waits for it.
     pub(super) fn queue_job_over(&mut self, task: i64, state: TaskState) -> Result<(), Abort> {
         let seq = seq_of(task);
+        self.count_today(JobState::of_only_task(state, true));
         if self.cache.awaited.contains(&seq)
             && let Some(job) = self.job_row(seq)?
         {

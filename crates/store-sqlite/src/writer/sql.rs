@@ -29,6 +29,7 @@ statements! {
     insert_spec, insert_tenant, insert_lane,
     job_by_seq, find_idem, put_watermark,
     ready_page, delete_ready_prefix, delete_ready, seek_ready, scan_ready,
+    insert_document, document_digest, delete_document,
     insert_parked, parked_head, parked_row, delete_parked, seek_parked, scan_parked,
     insert_delayed, due_page, delete_due_prefix, delete_delayed, dues, seek_delayed, scan_delayed,
     lease_row, delete_lease, extend_lease, overdue, lease_by_task,
@@ -41,5 +42,6 @@ statements! {
     ended_by_task, delete_ended, insert_dead, delete_dead, insert_attempt,
     ends_of_job, end_moment, delete_job, delete_run, delete_ends, delete_dead_of, delete_idem, put_last_seq,
     old_journal, delete_journal,
-    add_tally, get_fair, put_fair, put_bucket, put_rule, delete_rule, insert_journal,
+    put_paused, delete_paused, put_worker, forget_workers, check,
+    add_tally, add_daily, get_fair, put_fair, put_bucket, put_rule, delete_rule, insert_journal,
 }

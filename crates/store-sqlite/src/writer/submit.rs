@@ -9,10 +9,11 @@ use super::runs::not_after;
 use crate::error::Abort;
 use orchestrator_core::flow::{Plan, Run};
 use orchestrator_core::{
-    Counters, JobId, JobState, Json, Limits, NewJob, TaskSpec, TaskState, Timestamp, Work,
+    Counters, Document, JobId, JobState, Json, Limits, NewJob, TaskSpec, TaskState, Timestamp, Work,
 };
 use orchestrator_store::Submitted;
 use orchestrator_store::packed::pack;
+use rusqlite::OptionalExtension;
 use std::sync::Arc;
 
 /// The job that has a key already.
@@ -39,7 +40,9 @@ impl Writer<'_> {
             if let Some(holder) = self.holder(hash, tenant, &scope, &key.text, bucket)? {
                 let id = self.ids.job(holder.row.created, holder.seq);
                 if !holder.state.is_terminal() || holder.state == JobState::Completed {
-                    let same = key.derived || job.payload.same_value(&Json::trusted(holder.row.payload));
+                    let same = key.derived
+                        || (job.payload.same_value(&Json::trusted(holder.row.payload))
+                            && self.has_document(holder.seq, job.document.as_ref())?);
                     return Ok(if same {
                         Submitted::Existing { id, state: holder.state }
                     } else {
@@ -75,7 +78,12 @@ impl Writer<'_> {
             bucket,
             previous: previous.map(|(seq, _)| seq),
             payload: Text(job.payload.clone()),
+            meta: job.meta.text(),
         };
+        self.count_today(JobState::Pending);
+        if let Some(document) = &job.document {
+            self.keep_document(seq, document)?;
+        }
         match &job.work {
             Work::Task { spec, limits } if job.after.is_empty() => {
                 self.submit_task(job, row, spec, limits)?
@@ -131,6 +139,7 @@ impl Writer<'_> {
             tier: row.tier,
             run_at: job.run_at,
             payload: job.payload.clone(),
+            meta: Arc::new(job.meta.clone()),
             output: None,
             written: None,
             changed: false,
@@ -146,6 +155,21 @@ impl Writer<'_> {
             Some(reason) => self.stop(seq, JobState::Cancelled, Some(reason)),
             None => Ok(()),
         }
+    }
+
+    fn keep_document(&mut self, seq: i64, document: &Document) -> Result<(), Abort> {
+        let size = i64::try_from(document.content().len()).unwrap_or(i64::MAX);
+        let (name, media_type) = (&**document.name(), &**document.media_type());
+        let row = (seq, name, media_type, size, &**document.sha256(), &**document.content());
+        self.sql.insert_document.execute(row)?;
+        Ok(())
+    }
+
+    /// Whether a job has a document with the same content, or none as well.
+    fn has_document(&mut self, seq: i64, document: Option<&Document>) -> Result<bool, Abort> {
+        let digest: Option<String> =
+            self.sql.document_digest.query_row([seq], |row| row.get(0)).optional()?;
+        Ok(digest.as_deref() == document.map(|document| &**document.sha256()))
     }
 
     /// Lets a job wait for others. Answers with the reason why it never can run, if there is one.

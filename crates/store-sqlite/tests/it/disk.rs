@@ -84,6 +84,16 @@ async fn on_a_full_disk() {
         }
         let error = store.submit(vec![job(&format!("\"{}\"", "x".repeat(200_000)))]).await.unwrap_err();
         assert!(matches!(error, StoreError::NotWritable { .. }), "{error:?}");
+        // A small write may still fit into what a large one left; a few do not.
+        let mut checks = 0;
+        let error = loop {
+            match store.check().await {
+                Ok(()) => checks += 1,
+                Err(error) => break error,
+            }
+            assert!(checks < 5000, "a full disk shows");
+        };
+        assert!(matches!(error, StoreError::NotWritable { .. }), "{error:?}");
         let line = store.stats().await.expect("reads go on").lines.remove(0);
         assert_eq!(line.ready + line.running + line.completed, acked.len() as u64);
         std::fs::remove_file(file).unwrap();
@@ -133,6 +143,8 @@ async fn on_a_read_only_disk() {
     let store = open(&path);
     for _ in 0..2 {
         let error = store.submit(vec![job("2")]).await.unwrap_err();
+        assert!(matches!(error, StoreError::NotWritable { .. }), "{error:?}");
+        let error = store.check().await.unwrap_err();
         assert!(matches!(error, StoreError::NotWritable { .. }), "{error:?}");
     }
     assert_eq!(store.stats().await.unwrap().lines[0].ready, 1);

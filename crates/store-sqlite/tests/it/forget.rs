@@ -129,7 +129,10 @@ async fn keys_that_were_moved_into_the_index_go_too() {
         created(&store, job("1")).await;
     }
     let before = rows(&path, "idem");
-    store.control(first.iter().map(|id| orchestrator_store::Command::Cancel(*id)).collect()).await.unwrap();
+    store
+        .control(first.iter().map(|id| orchestrator_store::Command::Cancel(*id).into()).collect())
+        .await
+        .unwrap();
     let bygone = Bygone::before(Timestamp::from_millis(i64::MAX));
     let ask = RemovableAsk { bygone, after: None, limit: u32::MAX, look: u32::MAX };
     let jobs = store.removable(ask).await.unwrap().jobs;

@@ -5,7 +5,7 @@
 
 use crate::support::{ask, completed, job, open, scratch};
 use orchestrator_core::{Millis, NewJob, TaskState, WorkerId};
-use orchestrator_store::{Catalog, LeaseAsk, LeaseGrant, Store, StoreError, StoreResult};
+use orchestrator_store::{Catalog, LeaseAsk, LeaseGrant, QueueChange, Store, StoreError, StoreResult};
 use orchestrator_store_sqlite::SqliteStore;
 use std::pin::Pin;
 use std::time::Duration;
@@ -54,6 +54,21 @@ async fn each_ask_gets_what_it_asked_for_also_after_another_has_gone() {
     }
     let left = store.lease(held("w4", "one")).await.unwrap().tasks;
     assert_eq!(left.len(), 1, "what the one who has gone asked for is there for others");
+}
+
+#[tokio::test]
+async fn a_held_ask_waits_for_its_queue_to_go_on() {
+    let dir = scratch();
+    let store = open(&dir.path().join("held.db"));
+    let set = |paused| store.set_queues(vec![QueueChange { queue: "default".into(), paused }]);
+    set(true).await.unwrap();
+    let mut asked = store.lease(held("w1", "work"));
+    assert!(answer(&mut asked).await.is_none());
+    store.submit(vec![NewJob::new("work")]).await.unwrap();
+    assert!(answer(&mut asked).await.is_none(), "the commit that brings work brings none of a paused queue");
+    set(false).await.unwrap();
+    let grant = answer(&mut asked).await.expect("it goes on").unwrap();
+    assert_eq!(grant.tasks.len(), 1);
 }
 
 #[tokio::test]

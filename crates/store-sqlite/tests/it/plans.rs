@@ -61,6 +61,15 @@ const LEAVE: &[(&str, &[&str], &str)] = &[
     ("view_bad_runs", &["SCAN bad"], "all jobs that may be recovered, in order"),
     ("view_flows", &["USE TEMP B-TREE FOR LAST TERM OF ORDER BY"], "the few versions of a name"),
     ("view_flow_versions", &["USE TEMP B-TREE FOR ORDER BY"], "the few versions of a name"),
+    ("forget_workers", &["SCAN workers"], "a row per worker of the last day"),
+    ("view_workers", &["SCAN workers"], "a row per worker of the last day"),
+    (
+        "view_running",
+        &["SCAN leases", "USE TEMP B-TREE FOR GROUP BY"],
+        "as many as slots, when somebody looks at the workers",
+    ),
+    ("view_paused", &["SCAN paused"], "the queues that somebody paused"),
+    ("view_daily", &["SCAN daily"], "the newest days first, as many as are asked for"),
     ("view_ids", &["SCAN jobs"], "the newest first, up to the moment that the prefix names"),
 ];
 
@@ -82,6 +91,10 @@ const SEEKS: &[(&str, &[&str])] = &[
     ("delete_lease", &["SEARCH leases USING INTEGER PRIMARY KEY (rowid=?)"]),
     ("extend_lease", &["SEARCH leases USING INTEGER PRIMARY KEY (rowid=?)"]),
     ("job_by_seq", &["SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"]),
+    ("view_context_oldest", &["SEARCH jobs USING INDEX jobs_context (seq>? AND seq<?)"]),
+    ("view_context_newest", &["SEARCH jobs USING INDEX jobs_context (seq>? AND seq<?)"]),
+    ("view_journal", &["SEARCH journal USING INTEGER PRIMARY KEY (rowid>?)"]),
+    ("view_next_created", &["SEARCH jobs USING INTEGER PRIMARY KEY (rowid>?)"]),
     ("overdue_runs", &["SEARCH alive USING PRIMARY KEY (deadline<?)"]),
     ("any_lease", &["SEARCH leases USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
 ];
@@ -161,7 +174,7 @@ fn what_a_statement_touches_does_not_grow_with_the_backlog() {
     let numbers =
         format!("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS})");
     for insert in [
-        "INSERT INTO jobs SELECT i, 0, 1, 1, NULL, 2, 1, i, NULL, NULL, NULL, '1' FROM n",
+        "INSERT INTO jobs SELECT i, 0, 1, 1, NULL, 2, 1, i, NULL, NULL, NULL, '1', NULL FROM n",
         "INSERT INTO ready SELECT 1, 2, i, i << 20, 1, 0, 0, 0, 0, NULL FROM n",
         "INSERT INTO parked SELECT 1 + i % 3, 2, i, i << 20, 0, 0, 0, 0, NULL FROM n",
         "INSERT INTO delayed SELECT i, i << 20, 1, 2, 0, 0, 0, NULL FROM n",

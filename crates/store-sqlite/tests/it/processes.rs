@@ -7,7 +7,7 @@
 use crate::support::{Child, ask, assert_sound, completed, given, job, open, say, scratch};
 use orchestrator_core::{Event, JobId, Key, LimitKey, LimitRule, Limits, NewJob, TaskId, TaskState};
 use orchestrator_store::{
-    Beat, Catalog, JobFilter, LimitChange, Page, RuleOrigin, Settled, Store, Submitted, SweepAsk,
+    Beat, Catalog, EventId, JobFilter, LimitChange, Page, RuleOrigin, Settled, Store, Submitted, SweepAsk,
 };
 use orchestrator_store_sqlite::SqliteStore;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,9 +44,9 @@ async fn replay(store: &SqliteStore) -> u64 {
     let mut states: BTreeMap<TaskId, (TaskState, u32)> = BTreeMap::new();
     let mut running = 0;
     let mut completed = 0;
-    for event in store.journal(0, u32::MAX).await.unwrap().into_iter().flat_map(|entry| entry.events) {
-        let Event::Task(event) = event else {
-            panic!("a job of a queue tells nothing of its own: {event:?}")
+    for told in store.journal(EventId::START, u32::MAX).await.unwrap().events {
+        let Event::Task(event) = told.event else {
+            panic!("a job of a queue tells nothing of its own: {told:?}")
         };
         let (from, attempt) =
             states.insert(event.task, (event.state, event.attempt)).unwrap_or((TaskState::Pending, 0));

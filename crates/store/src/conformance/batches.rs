@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::verbs::*;
 use orchestrator_core::flow::Plan;
 use orchestrator_core::outcome::Leg;
-use orchestrator_core::{ErrorClass, JobId, Key, LimitRule, Millis, NewJob, Outcome, TaskSpec};
+use orchestrator_core::{ErrorClass, JobId, JobState, Key, LimitRule, Millis, NewJob, Outcome, TaskSpec};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ enum Op {
     Extend(Vec<Held>),
     Settle(Vec<Settlement>),
     Expired(u32),
-    Control(Vec<Command>),
+    Control(Vec<Wish>),
     SetLimits(Vec<LimitChange>),
     Advance(Millis),
 }
@@ -100,7 +100,7 @@ fn random_op(rng: &mut fastrand::Rng, flows: &[Arc<Plan>], jobs: usize, held: &[
             1 => Op::Expired(size as u32),
             _ => Op::SetLimits((0..size).map(|_| any_rule(rng)).collect()),
         },
-        8 => Op::Control((0..size).map(|_| any_command(rng, jobs)).collect()),
+        8 => Op::Control((0..size).map(|_| any_wish(rng, jobs)).collect()),
         _ => Op::Advance(Millis(rng.u64(1..40_000))),
     }
 }
@@ -131,6 +131,11 @@ fn any_end(held: Held, rng: &mut fastrand::Rng) -> Settlement {
         _ => Outcome::Released,
     };
     Settlement { held, outcome, jitter: 0.0 }
+}
+
+fn any_wish(rng: &mut fastrand::Rng, jobs: usize) -> Wish {
+    let expect = [None, None, Some(JobState::Running), Some(JobState::Failed)][rng.usize(0..4)];
+    Wish { command: any_command(rng, jobs), expect }
 }
 
 fn any_command(rng: &mut fastrand::Rng, jobs: usize) -> Command {
@@ -191,9 +196,9 @@ impl Side {
                     answers.timed_out.extend(swept.timed_out);
                 }
             }
-            Op::Control(commands) => {
-                let commands = commands.into_iter().map(|command| names.command(command)).collect();
-                let done = in_batches(commands, size, |batch| store.control(batch)).await;
+            Op::Control(wishes) => {
+                let wishes = wishes.into_iter().map(|wish| names.wish(wish)).collect();
+                let done = in_batches(wishes, size, |batch| store.control(batch)).await;
                 answers.controlled = done.into_iter().map(|answer| names.controlled(answer)).collect();
             }
             Op::SetLimits(changes) => {

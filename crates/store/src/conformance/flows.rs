@@ -117,7 +117,6 @@ impl World {
 
     /// Every event of the journal.
     pub async fn events(&self) -> Vec<Event> {
-        let entries = self.store.journal(0, ALL).await.expect("journal");
-        entries.into_iter().flat_map(|entry| entry.events).collect()
+        journal(&*self.store).await.into_iter().map(|told| told.event).collect()
     }
 }

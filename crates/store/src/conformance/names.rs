@@ -1,7 +1,7 @@
 //! Ids differ between stores: names under which the jobs of two stores can be compared.
 
 use crate::retention::{Forget, Removable, RemovablePage};
-use crate::verbs::{Command, Controlled, Held, Submitted, Swept};
+use crate::verbs::{Command, Controlled, Held, Submitted, Swept, Wish};
 use crate::views::{DeadLetter, JobView, TaskView};
 use orchestrator_core::{Event, JobEvent, JobId, NewJob, TaskEvent, TaskId, Timestamp};
 
@@ -100,6 +100,10 @@ impl Names {
             Command::Requeue(task) => Command::Requeue(self.own_task(task)),
             Command::Discard(task) => Command::Discard(self.own_task(task)),
         }
+    }
+
+    pub fn wish(&self, wish: Wish) -> Wish {
+        Wish { command: self.command(wish.command), ..wish }
     }
 
     pub fn forget(&self, wish: Forget) -> Forget {

@@ -1,6 +1,6 @@
 //! The journal, replayed: only legal moves, and attempts that never fall.
 
-use super::world::ALL;
+use super::world::{ALL, journal};
 use crate::contract::Catalog;
 use crate::views::JobView;
 use orchestrator_core::{Event, JobEvent, JobId, JobState, TaskEvent, TaskId, TaskState};
@@ -16,12 +16,12 @@ pub(super) struct Lives {
 impl Lives {
     pub async fn of(catalog: &dyn Catalog) -> Lives {
         let mut lives = Lives::default();
-        let entries = catalog.journal(0, ALL).await.expect("journal");
-        for pair in entries.windows(2) {
-            assert!(pair[0].n < pair[1].n && pair[0].at <= pair[1].at, "entries stand in order: {pair:?}");
+        let told = journal(catalog).await;
+        for pair in told.windows(2) {
+            assert!(pair[0].id < pair[1].id && pair[0].at <= pair[1].at, "events stand in order: {pair:?}");
         }
-        for event in entries.into_iter().flat_map(|entry| entry.events) {
-            match event {
+        for told in told {
+            match told.event {
                 Event::Task(event) => lives.task(event),
                 Event::Job(event) => lives.job(event),
             }

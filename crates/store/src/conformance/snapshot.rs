@@ -4,12 +4,16 @@
 //! lines of which nothing is counted.
 
 use super::names::Names;
-use super::world::{ALL, everything};
+use super::world::{ALL, everything, journal};
 use crate::contract::Catalog;
 use crate::views::*;
-use orchestrator_core::{Event, JobEvent, JobId, TaskEvent, TaskId};
+use orchestrator_core::{Document, Event, JobEvent, JobId, TaskEvent, TaskId};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::Arc;
+
+/// What the journal tells beside an event: the name of the task, the tenant and the flow.
+type About = (Option<Arc<str>>, Arc<str>, Option<Arc<str>>);
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Snapshot {
@@ -19,9 +23,13 @@ pub(super) struct Snapshot {
     dead: Vec<DeadLetter>,
     limits: Vec<LimitView>,
     flows: Vec<FlowView>,
+    documents: Vec<(JobId, Option<Document>)>,
+    paused: Vec<PausedQueue>,
+    workers: Vec<WorkerView>,
+    daily: Vec<DayStats>,
     /// The events of each task and of each job, in order.
-    tasks: BTreeMap<TaskId, Vec<TaskEvent>>,
-    lives: BTreeMap<JobId, Vec<JobEvent>>,
+    tasks: BTreeMap<TaskId, Vec<(TaskEvent, About)>>,
+    lives: BTreeMap<JobId, Vec<(JobEvent, About)>>,
 }
 
 impl Snapshot {
@@ -41,12 +49,17 @@ impl Snapshot {
             dead: dead.into_iter().map(|dead| names.dead(dead)).collect(),
             limits: catalog.limits().await.expect("limits"),
             flows: flows(catalog, &jobs).await,
+            documents: vec![],
+            paused: catalog.paused_queues().await.expect("paused_queues"),
+            workers: catalog.workers().await.expect("workers"),
+            daily: catalog.daily(ALL).await.expect("daily"),
             tasks: BTreeMap::new(),
             lives: BTreeMap::new(),
             jobs: vec![],
         };
-        for entry in catalog.journal(0, ALL).await.expect("journal") {
-            entry.events.into_iter().for_each(|event| snapshot.note(names.event(event)));
+        for told in journal(catalog).await {
+            let about = (told.name, told.tenant, told.flow);
+            snapshot.note(names.event(told.event), about);
         }
         for job in jobs {
             for group in job.tasks.iter().filter(|task| task.items.is_some()) {
@@ -55,15 +68,19 @@ impl Snapshot {
                 let named = items.into_iter().map(|item| (names.task(group), names.task_view(item)));
                 snapshot.items.extend(named);
             }
+            if job.document.is_some() {
+                let document = catalog.document(job.id).await.expect("document");
+                snapshot.documents.push((names.name(job.id), document));
+            }
             snapshot.jobs.push(names.view(job));
         }
         snapshot
     }
 
-    fn note(&mut self, event: Event) {
+    fn note(&mut self, event: Event, about: About) {
         match event {
-            Event::Task(event) => self.tasks.entry(event.task).or_default().push(event),
-            Event::Job(event) => self.lives.entry(event.job).or_default().push(event),
+            Event::Task(event) => self.tasks.entry(event.task).or_default().push((event, about)),
+            Event::Job(event) => self.lives.entry(event.job).or_default().push((event, about)),
         }
     }
 
@@ -75,6 +92,10 @@ impl Snapshot {
         same_list("dead letters", &self.dead, &other.dead)?;
         same_list("limits", &self.limits, &other.limits)?;
         same_list("flows", &self.flows, &other.flows)?;
+        same_list("documents", &self.documents, &other.documents)?;
+        same_list("paused queues", &self.paused, &other.paused)?;
+        same_list("workers", &self.workers, &other.workers)?;
+        same_list("days", &self.daily, &other.daily)?;
         let (ours, theirs) = (flat(&self.tasks), flat(&other.tasks));
         same_list("events of the journal, task by task", &ours, &theirs)?;
         let (ours, theirs) = (flat(&self.lives), flat(&other.lives));

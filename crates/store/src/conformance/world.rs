@@ -2,14 +2,15 @@
 
 use super::Fixture;
 use crate::clock::ManualClock;
-use crate::contract::Store;
+use crate::contract::{Catalog, Store};
+use crate::journal::{EventId, JournalEvent};
 use crate::retention::*;
 use crate::verbs::*;
 use crate::views::*;
 use orchestrator_core::retry::RetryPolicy;
 use orchestrator_core::spec::DEFAULT_QUEUE;
 use orchestrator_core::{
-    ErrorClass, Failure, JobId, Json, LimitKey, LimitRule, Limits, Millis, NewJob, Outcome, TaskSpec,
+    ErrorClass, Failure, JobId, Json, LimitKey, LimitRule, Limits, Meta, Millis, NewJob, Outcome, TaskSpec,
     TaskState, Timestamp, WorkerId,
 };
 use std::sync::Arc;
@@ -114,7 +115,12 @@ impl World {
     }
 
     pub async fn control(&self, command: Command) -> Controlled {
-        let answers = self.store.control(vec![command]).await.expect("control");
+        self.wish(command.into()).await
+    }
+
+    /// Asks for something that may depend on a state.
+    pub async fn wish(&self, wish: Wish) -> Controlled {
+        let answers = self.store.control(vec![wish]).await.expect("control");
         assert_eq!(answers.len(), 1, "one answer per command");
         answers.into_iter().next().expect("one answer")
     }
@@ -148,6 +154,28 @@ impl World {
     pub async fn set_limit(&self, name: &str, rule: Option<LimitRule>, origin: RuleOrigin) {
         let change = LimitChange { key: key(name), rule, origin };
         self.store.set_limits(vec![change]).await.expect("set_limits");
+    }
+
+    /// Pauses a queue.
+    pub async fn pause_queue(&self, queue: &str) {
+        self.store
+            .set_queues(vec![QueueChange { queue: queue.into(), paused: true }])
+            .await
+            .expect("set_queues");
+    }
+
+    /// Lets a queue go on.
+    pub async fn resume_queue(&self, queue: &str) {
+        self.store
+            .set_queues(vec![QueueChange { queue: queue.into(), paused: false }])
+            .await
+            .expect("set_queues");
+    }
+
+    /// The ids of the jobs that a filter takes.
+    pub async fn listed(&self, filter: JobFilter) -> Vec<JobId> {
+        let jobs = self.store.list(filter, everything()).await.expect("list");
+        jobs.into_iter().map(|job| job.id).collect()
     }
 
     /// A job that must exist.
@@ -226,6 +254,11 @@ pub(super) fn json(text: &str) -> Json {
     Json::parse(text).expect("valid JSON")
 }
 
+/// What a job carries along, with this context.
+pub(super) fn with_context(context: &str) -> Meta {
+    Meta { context: Some(json(context)), ..Meta::default() }
+}
+
 pub(super) fn done() -> Outcome {
     Outcome::Completed(json("{\"ok\":true}"))
 }
@@ -237,4 +270,11 @@ pub(super) fn failed(class: ErrorClass) -> Outcome {
 /// The first page, long enough for everything.
 pub(super) fn everything() -> Page {
     Page { after: None, limit: ALL }
+}
+
+/// The whole journal, by two pages, so that every look at it crosses a boundary.
+pub(super) async fn journal(catalog: &dyn Catalog) -> Vec<JournalEvent> {
+    let first = catalog.journal(EventId::START, 5).await.expect("journal");
+    let rest = catalog.journal(first.next, ALL).await.expect("journal");
+    first.events.into_iter().chain(rest.events).collect()
 }

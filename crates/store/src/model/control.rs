@@ -2,18 +2,22 @@
 
 use super::Model;
 use super::job::{Location, Task};
-use crate::verbs::{Command, Controlled, LimitChange, RuleOrigin};
+use crate::verbs::{Command, Controlled, LimitChange, RuleOrigin, Wish};
 use orchestrator_core::flow::advance::From;
 use orchestrator_core::{JobState, TaskId, Timestamp};
 
 impl Model {
-    /// Carries out commands, one after the other.
-    pub fn control(&mut self, commands: &[Command], now: Timestamp) -> Vec<Controlled> {
-        let mut one = |command: &Command| match self.seq(command.job()) {
-            Some(seq) => self.command(seq, command, now),
-            None => Controlled::NotFound,
+    /// Carries out wishes, one after the other.
+    pub fn control(&mut self, wishes: &[Wish], now: Timestamp) -> Vec<Controlled> {
+        let mut one = |wish: &Wish| {
+            let Some(seq) = self.seq(wish.command.job()) else { return Controlled::NotFound };
+            let state = self.at(seq).state();
+            if wish.expect.is_some_and(|expected| expected != state) {
+                return Controlled::Changed(state);
+            }
+            self.command(seq, &wish.command, now)
         };
-        let answers = commands.iter().map(&mut one).collect();
+        let answers = wishes.iter().map(&mut one).collect();
         self.commit(now);
         answers
     }

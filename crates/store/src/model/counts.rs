@@ -1,9 +1,9 @@
-//! What the catalog shows of a whole model: counts, dead letters, limits, the journal.
+//! What the catalog shows of a whole model: counts, dead letters and limits.
 
 use super::Model;
 use super::job::{Job, Location, Task};
 use crate::views::*;
-use orchestrator_core::{Event, LimitKey, TaskId, TaskState, Timestamp};
+use orchestrator_core::{LimitKey, TaskId, TaskState, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Model {
@@ -26,6 +26,7 @@ impl Model {
             }
             if let Some(end) = task.end().filter(|end| end.dead.is_some()) {
                 earliest(&mut counts.oldest_failed, end.at);
+                counts.dead += 1;
             }
             *count_of(counts, task, self.has_slots(task, &running)) += 1;
         }
@@ -55,20 +56,6 @@ impl Model {
                 running: running.get(key).copied().unwrap_or(0),
             })
             .collect()
-    }
-
-    /// The journal from after an entry.
-    pub fn journal(&self, after: i64, limit: u32) -> Vec<JournalEntry> {
-        let entries = self.journal.iter().filter(|entry| entry.n > after).take(limit as usize);
-        let known = |event: &&Event| match event {
-            Event::Task(event) => self.seq(event.task.job).is_some(),
-            Event::Job(event) => self.seq(event.job).is_some(),
-        };
-        let shown = |entry: &JournalEntry| JournalEntry {
-            events: entry.events.iter().filter(known).cloned().collect(),
-            ..*entry
-        };
-        entries.map(shown).collect()
     }
 }
 

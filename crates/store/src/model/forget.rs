@@ -3,7 +3,7 @@
 use super::Model;
 use super::job::{Job, Task};
 use crate::retention::{Forget, Forgot, Removable, RemovableAsk, RemovablePage};
-use orchestrator_core::{JobId, Timestamp};
+use orchestrator_core::JobId;
 
 impl Model {
     /// The number of a job that exists, or once did.
@@ -55,18 +55,6 @@ impl Model {
             };
         }
         Forgot::Done
-    }
-
-    /// Removes old entries of the journal.
-    pub fn forget_journal(&mut self, before: Timestamp, limit: u32) -> u32 {
-        let newest = self.journal.last().map(|entry| entry.n);
-        let oldest = self.journal.iter().take(limit as usize);
-        let old = oldest.take_while(|entry| entry.at < before && Some(entry.n) != newest).count();
-        for entry in self.journal.drain(..old) {
-            // Whether its moves are legal was looked at before.
-            let _ = self.told.read(&entry);
-        }
-        old as u32
     }
 }
 

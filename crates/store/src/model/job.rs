@@ -8,7 +8,8 @@ use orchestrator_core::flow::plan::TaskPlan;
 use orchestrator_core::flow::run::Run;
 use orchestrator_core::order::Priority;
 use orchestrator_core::{
-    Counters, DeadReason, JobId, JobState, Json, Limits, TaskId, TaskState, Timestamp, WorkerId,
+    Counters, DeadReason, Document, JobId, JobState, Json, Limits, Meta, TaskId, TaskState, Timestamp,
+    WorkerId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(super) struct Job {
     pub priority: Priority,
     pub previous: Option<JobId>,
     pub payload: Json,
+    pub meta: Arc<Meta>,
+    pub document: Option<Document>,
     pub run_at: Option<Timestamp>,
     /// What it runs; behind a job of a queue, the flow of its one task.
     pub plan: Arc<Plan>,

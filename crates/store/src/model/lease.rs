@@ -110,6 +110,7 @@ impl Model {
             payload: job.input(index).expect("a task in line has its input"),
             checkpoint: task.checkpoint.clone(),
             limits: task.limits.clone(),
+            meta: job.meta.clone(),
             expires,
             times_out,
         }
@@ -120,7 +121,7 @@ impl Model {
         let running = self.running();
         let mut heads = BTreeMap::new();
         for (at, job, task) in self.tasks() {
-            if self.grantable(task, &running, now) && serves(ask, &job.line(at.1)) {
+            if self.grantable(task, &running, now) && self.serves(ask, &job.line(at.1)) {
                 let head = heads.entry(job.tier(at.1)).or_insert(at);
                 if self.place(at) < self.place(*head) {
                     *head = at;
@@ -168,12 +169,13 @@ impl Model {
             }
             _ => None,
         };
-        let asked = self.tasks().filter(|(at, job, _)| serves(ask, &job.line(at.1)));
+        let asked = self.tasks().filter(|(at, job, _)| self.serves(ask, &job.line(at.1)));
         asked.filter_map(|(_, _, task)| moment(task)).min()
     }
-}
 
-/// Whether an ask is for tasks of this line.
-fn serves(ask: &LeaseAsk, line: &Line) -> bool {
-    ask.queues.contains(&line.queue) && ask.handlers.contains(&line.handler)
+    /// Whether an ask is for tasks of this line, and they may be handed out.
+    fn serves(&self, ask: &LeaseAsk, line: &Line) -> bool {
+        let asked = ask.queues.contains(&line.queue) && ask.handlers.contains(&line.handler);
+        asked && !self.paused.contains_key(&line.queue)
+    }
 }

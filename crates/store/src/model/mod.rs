@@ -12,9 +12,11 @@ mod counts;
 mod forget;
 mod invariants;
 mod job;
+mod journal;
 mod lease;
 mod legal;
 mod moves;
+mod operate;
 mod recover;
 mod registry;
 mod replay;
@@ -27,8 +29,9 @@ pub use replay::Told;
 pub use store::ModelStore;
 
 use crate::verbs::RuleOrigin;
-use crate::views::JournalEntry;
+use crate::views::{DayStats, WorkerView};
 use job::{At, Job, Line, Location, Spot, Task, Tier};
+use journal::Entry;
 use orchestrator_core::order::enter;
 use orchestrator_core::rate::Bucket;
 use orchestrator_core::{
@@ -61,7 +64,13 @@ pub struct Model {
     served: BTreeMap<Line, u64>,
     rules: BTreeMap<LimitKey, (LimitRule, RuleOrigin)>,
     buckets: BTreeMap<LimitKey, Bucket>,
-    journal: Vec<JournalEntry>,
+    /// Queues that are paused, and since when.
+    paused: BTreeMap<Arc<str>, Timestamp>,
+    /// What workers told of themselves, by name; how many tasks each holds is counted when it is asked for.
+    workers: BTreeMap<Arc<str>, WorkerView>,
+    /// What happened on each day.
+    days: BTreeMap<i64, DayStats>,
+    journal: Vec<Entry>,
     /// What the journal told in entries that were removed.
     told: Told,
     /// What the verb at hand has changed so far.
@@ -80,11 +89,6 @@ impl Model {
     /// Every job with its state, in order of submission.
     pub fn states(&self) -> impl Iterator<Item = (JobId, JobState)> {
         self.jobs.values().map(|job| (job.id, job.state()))
-    }
-
-    /// How many entries the journal has.
-    pub fn journal_len(&self) -> usize {
-        self.journal.len()
     }
 
     /// The number of a job that exists.
@@ -189,7 +193,7 @@ impl Model {
         let events = std::mem::take(&mut self.events);
         if !events.is_empty() {
             let n = self.journal.last().map_or(1, |entry| entry.n + 1);
-            self.journal.push(JournalEntry { n, at: now, events });
+            self.journal.push(Entry { n, at: now, events });
         }
     }
 }

@@ -132,6 +132,7 @@ impl Model {
         while let Some(seq) = ended.pop_front() {
             let (id, state) = (self.at(seq).id, self.at(seq).state());
             self.tell_job(seq, state);
+            *self.today(now).ended(state).expect("a job that is over has ended in some state") += 1;
             let waits = |(waiter, job): (&u64, &Job)| job.waits_for.contains(&seq).then_some(*waiter);
             let waiters: Vec<u64> = self.jobs.iter().filter_map(waits).collect();
             for waiter in waiters {

@@ -22,6 +22,7 @@ impl Model {
         task.limits = task.released.as_ref().map(|released| released.limits.clone()).unwrap_or_default();
         self.enter_line((seq, 0), now);
         self.tell_task((seq, 0));
+        self.today(now).reopened += 1;
         Controlled::Done(JobState::Running)
     }
 
@@ -80,6 +81,7 @@ impl Model {
             Err(no) => return Controlled::NoRecovery(no),
         };
         let undone = self.undo(seq, &reset);
+        self.today(now).reopened += 1;
         self.tell_job(seq, JobState::Recovering);
         self.tell_job(seq, JobState::Running);
         self.advance(seq, now, None, |plan, run, facts, past| {

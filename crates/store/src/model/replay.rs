@@ -1,7 +1,6 @@
 //! Whether the journal of a model tells its truth.
 
-use super::Model;
-use crate::views::JournalEntry;
+use super::{Entry, Model};
 use orchestrator_core::{Event, JobId, JobState, TaskEvent, TaskId, TaskState};
 use std::collections::BTreeMap;
 
@@ -17,7 +16,7 @@ pub struct Told {
 
 impl Told {
     /// Reads an entry.
-    pub(super) fn read(&mut self, entry: &JournalEntry) -> Result<(), String> {
+    pub(super) fn read(&mut self, entry: &Entry) -> Result<(), String> {
         self.upto = entry.n;
         entry.events.iter().try_for_each(|event| self.hear(event))
     }

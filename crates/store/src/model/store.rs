@@ -4,11 +4,12 @@ use super::Model;
 use crate::clock::Clock;
 use crate::contract::{Catalog, Store};
 use crate::error::StoreResult;
+use crate::journal::{EventId, JournalPage, JournalRange};
 use crate::retention::*;
 use crate::verbs::*;
 use crate::views::*;
 use async_trait::async_trait;
-use orchestrator_core::{JobId, Millis, NewJob, TaskId, Timestamp};
+use orchestrator_core::{Document, JobId, Millis, NewJob, TaskId, Timestamp};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
@@ -73,8 +74,22 @@ impl Store for ModelStore {
         Ok(self.with_hint(|model, now| model.expired(ask, now)))
     }
 
-    async fn control(&self, commands: Vec<Command>) -> StoreResult<Vec<Controlled>> {
-        Ok(self.with_hint(|model, now| model.control(&commands, now)))
+    async fn control(&self, wishes: Vec<Wish>) -> StoreResult<Vec<Controlled>> {
+        Ok(self.with_hint(|model, now| model.control(&wishes, now)))
+    }
+
+    async fn set_queues(&self, changes: Vec<QueueChange>) -> StoreResult<()> {
+        self.with_hint(|model, now| model.set_queues(changes, now));
+        Ok(())
+    }
+
+    async fn register(&self, workers: Vec<WorkerNote>) -> StoreResult<()> {
+        self.with(|model, now| model.register_workers(workers, now));
+        Ok(())
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        Ok(())
     }
 
     async fn change_flows(&self, changes: Vec<FlowChange>) -> StoreResult<Vec<FlowChanged>> {
@@ -139,6 +154,22 @@ impl Catalog for ModelStore {
         Ok(self.with(|model, _| model.stats()))
     }
 
+    async fn daily(&self, days: u32) -> StoreResult<Vec<DayStats>> {
+        Ok(self.with(|model, _| model.daily(days)))
+    }
+
+    async fn paused_queues(&self) -> StoreResult<Vec<PausedQueue>> {
+        Ok(self.with(|model, _| model.paused_queues()))
+    }
+
+    async fn workers(&self) -> StoreResult<Vec<WorkerView>> {
+        Ok(self.with(|model, now| model.workers(now)))
+    }
+
+    async fn document(&self, id: JobId) -> StoreResult<Option<Document>> {
+        Ok(self.with(|model, _| model.document(id)))
+    }
+
     async fn dead_letters(
         &self,
         filter: LineFilter,
@@ -164,7 +195,11 @@ impl Catalog for ModelStore {
         Ok(self.with(|model, _| model.removable(&ask)))
     }
 
-    async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>> {
+    async fn journal(&self, after: EventId, limit: u32) -> StoreResult<JournalPage> {
         Ok(self.with(|model, _| model.journal(after, limit)))
+    }
+
+    async fn journal_range(&self) -> StoreResult<JournalRange> {
+        Ok(self.with(|model, _| model.journal_range()))
     }
 }

@@ -5,7 +5,7 @@ use super::job::{Job, Task};
 use crate::verbs::Submitted;
 use orchestrator_core::flow::Plan;
 use orchestrator_core::flow::run::Run;
-use orchestrator_core::{JobId, JobState, NewJob, Timestamp, Work};
+use orchestrator_core::{Document, JobId, JobState, NewJob, Timestamp, Work};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Model {
             let derived = new.key.as_ref().is_some_and(|key| key.derived);
             match job.state() {
                 JobState::Failed | JobState::Cancelled | JobState::TimedOut => previous = Some(job.id),
-                state if derived || job.payload.same_value(&new.payload) => {
+                state if derived || (job.payload.same_value(&new.payload) && same_document(job, &new)) => {
                     return Submitted::Existing { id: job.id, state };
                 }
                 _ => return Submitted::Conflict { id: job.id },
@@ -57,6 +57,8 @@ impl Model {
             priority: new.priority,
             previous,
             payload: new.payload,
+            meta: Arc::new(new.meta),
+            document: new.document,
             run_at: new.run_at,
             version,
             header,
@@ -67,6 +69,7 @@ impl Model {
             plan,
         };
         self.jobs.insert(seq, job);
+        self.today(now).created += 1;
         self.tell_job(seq, JobState::Pending);
         match self.wait_for(seq, &new.after) {
             Ok(()) if self.at(seq).run.waits > 0 => {}
@@ -99,4 +102,10 @@ impl Model {
         job.waits_for = waits_for;
         Ok(())
     }
+}
+
+/// Whether a job has the document that is submitted: none, or one with the same content.
+fn same_document(job: &Job, new: &NewJob) -> bool {
+    let digest = |document: &Option<Document>| document.as_ref().map(|document| document.sha256().clone());
+    digest(&job.document) == digest(&new.document)
 }

@@ -4,7 +4,7 @@ use super::Model;
 use super::job::{End, Job, Location, Task};
 use super::registry::flow_ref;
 use crate::views::*;
-use orchestrator_core::{JobId, JobState, Json, LimitKey, TaskId, TaskState};
+use orchestrator_core::{Document, JobId, JobState, Json, LimitKey, Meta, TaskId, TaskState};
 use std::collections::BTreeMap;
 
 impl Model {
@@ -58,6 +58,11 @@ impl Model {
             .collect()
     }
 
+    /// The document of a job.
+    pub fn document(&self, id: JobId) -> Option<Document> {
+        self.seq(id).and_then(|seq| self.at(seq).document.clone())
+    }
+
     fn view(&self, job: &Job, running: &BTreeMap<LimitKey, u32>) -> JobView {
         let tasks: Vec<TaskView> =
             (0..job.plan.tasks().len() as u32).map(|index| self.task_view(job, index, running)).collect();
@@ -81,6 +86,8 @@ impl Model {
             max_recoveries: if job.header { job.plan.max_recoveries() } else { 0 },
             reason: job.run.reason.clone(),
             payload: job.payload.clone(),
+            meta: Meta::clone(&job.meta),
+            document: job.document.as_ref().map(DocumentView::of),
             output: output.filter(|_| job.state() == JobState::Completed),
             tasks,
         }

@@ -5,11 +5,11 @@ use crate::attempts::Forgotten;
 use crate::plans::Forged;
 use async_trait::async_trait;
 use orchestrator_core::{
-    ErrorClass, Event, JobId, JobState, LimitRule, Millis, NewJob, Outcome, TaskId, Timestamp, Work,
+    Document, ErrorClass, Event, JobId, JobState, LimitRule, Millis, NewJob, Outcome, TaskId, Timestamp, Work,
 };
 use orchestrator_store::model::ModelStore;
 use orchestrator_store::*;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
@@ -20,6 +20,8 @@ pub struct Broken {
     forgotten: Forgotten,
     /// Tasks that are handed out to nobody.
     lost: Mutex<HashSet<TaskId>>,
+    /// Queues that are only said to be paused.
+    paused: Mutex<BTreeMap<Arc<str>, Timestamp>>,
 }
 
 impl Broken {
@@ -31,6 +33,7 @@ impl Broken {
             forged: Forged::default(),
             forgotten: Forgotten::default(),
             lost: Mutex::default(),
+            paused: Mutex::default(),
         }
     }
 
@@ -55,9 +58,15 @@ impl Broken {
     }
 
     /// One command, done wrong.
-    async fn command(&self, command: Command) -> StoreResult<Controlled> {
+    async fn command(&self, Wish { command, expect }: Wish) -> StoreResult<Controlled> {
         let job = self.inner.job(command.job()).await?;
         let state = job.as_ref().map(|job| job.state);
+        let expect = expect.filter(|_| self.bug != Bug::IgnoresExpectations);
+        if let (Some(expected), Some(state)) = (expect, state)
+            && expected != state
+        {
+            return Ok(Controlled::Changed(state));
+        }
         let live = state.filter(|state| !state.is_terminal());
         let command = match (self.bug, command) {
             (Bug::AcksCancelWithoutDoing, Command::Cancel(_)) if live.is_some() => {
@@ -93,7 +102,7 @@ impl Broken {
             let held = job.tasks.iter().filter(|task| task.held);
             self.lost.lock().unwrap().extend(held.map(|task| TaskId { job: job.id, index: task.index }));
         }
-        let answer = self.inner.control(vec![command.clone()]).await?.remove(0);
+        let answer = self.inner.control(vec![command.clone().into()]).await?.remove(0);
         let again = matches!(command, Command::Retry(_) | Command::Recover { .. } | Command::Requeue(_));
         if self.bug == Bug::ReusesAttemptNumbers && again && matches!(answer, Controlled::Done(_)) {
             self.forgotten.forget(&self.inner, command.job()).await;
@@ -109,6 +118,7 @@ impl Store for Broken {
             match (self.bug, &mut job.key) {
                 (Bug::IgnoresKeys, key) => *key = None,
                 (Bug::ForgetsDelays, _) => job.run_at = None,
+                (Bug::ForgetsMeta, _) => job.meta.context = None,
                 (Bug::IgnoresWhatToWaitFor, _) => job.after = vec![],
                 (Bug::ComparesDerivedKeys, Some(key)) => key.derived = false,
                 _ => {}
@@ -117,8 +127,14 @@ impl Store for Broken {
                 *plan = self.forged.forge(plan.clone(), self.bug);
             }
         }
-        let mut answers = self.inner.submit(jobs).await?;
-        for answer in &mut answers {
+        let mut answers = self.inner.submit(jobs.clone()).await?;
+        for (answer, new) in answers.iter_mut().zip(jobs) {
+            if let (Bug::TakesAnyDocument, Submitted::Conflict { id }) = (self.bug, answer.clone())
+                && let Some(job) = self.inner.job(id).await?
+                && job.payload.same_value(&new.payload)
+            {
+                *answer = Submitted::Existing { id, state: job.state };
+            }
             if let (Bug::TakesAnyPayload, Submitted::Conflict { id }) = (self.bug, answer.clone()) {
                 *answer = Submitted::Existing { id, state: JobState::Pending };
             }
@@ -194,12 +210,35 @@ impl Store for Broken {
         Ok(swept)
     }
 
-    async fn control(&self, commands: Vec<Command>) -> StoreResult<Vec<Controlled>> {
+    async fn control(&self, wishes: Vec<Wish>) -> StoreResult<Vec<Controlled>> {
         let mut answers = vec![];
-        for command in commands {
-            answers.push(self.command(command).await?);
+        for wish in wishes {
+            answers.push(self.command(wish).await?);
         }
         Ok(answers)
+    }
+
+    async fn set_queues(&self, changes: Vec<QueueChange>) -> StoreResult<()> {
+        if self.bug != Bug::ServesPausedQueues {
+            return self.inner.set_queues(changes).await;
+        }
+        let mut shown = self.paused.lock().unwrap();
+        for change in changes {
+            if change.paused {
+                shown.entry(change.queue).or_insert(self.now());
+            } else {
+                shown.remove(&change.queue);
+            }
+        }
+        Ok(())
+    }
+
+    async fn register(&self, workers: Vec<WorkerNote>) -> StoreResult<()> {
+        self.inner.register(workers).await
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        self.inner.check().await
     }
 
     async fn change_flows(&self, changes: Vec<FlowChange>) -> StoreResult<Vec<FlowChanged>> {
@@ -306,6 +345,33 @@ impl Catalog for Broken {
         self.inner.stats().await
     }
 
+    async fn daily(&self, days: u32) -> StoreResult<Vec<DayStats>> {
+        let mut daily = self.inner.daily(days).await?;
+        if let (Bug::MiscountsDays, Some(newest)) = (self.bug, daily.first_mut()) {
+            newest.created += std::mem::take(&mut newest.completed);
+        }
+        Ok(daily)
+    }
+
+    async fn paused_queues(&self) -> StoreResult<Vec<PausedQueue>> {
+        if self.bug != Bug::ServesPausedQueues {
+            return self.inner.paused_queues().await;
+        }
+        let shown = self.paused.lock().unwrap();
+        let view =
+            |(queue, since): (&Arc<str>, &Timestamp)| PausedQueue { queue: queue.clone(), since: *since };
+        Ok(shown.iter().map(view).collect())
+    }
+
+    async fn workers(&self) -> StoreResult<Vec<WorkerView>> {
+        self.inner.workers().await
+    }
+
+    async fn document(&self, id: JobId) -> StoreResult<Option<Document>> {
+        let document = self.inner.document(id).await?;
+        Ok(document.filter(|_| self.bug != Bug::LosesDocuments))
+    }
+
     async fn dead_letters(
         &self,
         filter: LineFilter,
@@ -341,20 +407,30 @@ impl Catalog for Broken {
         self.inner.removable(ask).await
     }
 
-    async fn journal(&self, after: i64, limit: u32) -> StoreResult<Vec<JournalEntry>> {
-        let mut entries = self.inner.journal(after, limit).await?;
-        for entry in &mut entries {
-            match self.bug {
-                Bug::LosesEvents if entry.events.len() > 1 => {
-                    entry.events.pop();
-                }
-                Bug::LosesJobEvents => {
-                    let lost = |event: &Event| matches!(event, Event::Job(event) if event.state == JobState::Recovering);
-                    entry.events.retain(|event| !lost(event));
-                }
-                _ => {}
+    async fn journal(&self, after: EventId, limit: u32) -> StoreResult<JournalPage> {
+        let mut page = self.inner.journal(after, limit).await?;
+        match self.bug {
+            // Of a commit of several, the second.
+            Bug::LosesEvents => page.events.retain(|told| told.id.index != 1),
+            Bug::LosesJobEvents => {
+                let lost =
+                    |event: &Event| matches!(event, Event::Job(event) if event.state == JobState::Recovering);
+                page.events.retain(|told| !lost(&told.event));
             }
+            Bug::RepeatsTheEntryOfAPage if after.index > 0 => {
+                let whole =
+                    self.inner.journal(EventId { entry: after.entry - 1, index: u32::MAX }, limit).await?;
+                page.events = whole.events;
+            }
+            Bug::ForgetsWhoseEventsTheyAre => page.events.iter_mut().for_each(|told| told.flow = None),
+            Bug::HidesGaps => page.missed = false,
+            _ => {}
         }
-        Ok(entries)
+        Ok(page)
+    }
+
+    async fn journal_range(&self) -> StoreResult<JournalRange> {
+        let range = self.inner.journal_range().await?;
+        Ok(if self.bug == Bug::ShowsAJournalThatWent { JournalRange { oldest: 1, ..range } } else { range })
     }
 }

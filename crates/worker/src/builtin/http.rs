@@ -11,14 +11,16 @@
 //! show the first bytes of their body. Up to ten redirects are followed, on http and https only.
 //!
 //! Every request carries `Idempotency-Key`, the task's id, which stays the same over attempts, and
-//! `X-Orchestrator-Attempt`. A header of the payload replaces one of ours.
+//! `X-Orchestrator-Attempt`; where the job belongs to a trace or to other work, also `traceparent` and `X-Correlation-Id`. A
+//! header of the payload replaces one of ours.
 
 use super::BuiltinConfig;
 use super::client::{LazyClient, failure_of, retry_after, shown, told, web_url};
 use super::fields::{Fields, ROOT, refused};
+use super::host::host_of;
 use crate::handler::{Handler, Work};
 use async_trait::async_trait;
-use orchestrator_core::{ErrorClass, Failure, FieldError, Json, Millis, Outcome};
+use orchestrator_core::{BadLimit, ErrorClass, Failure, FieldError, Json, LimitKey, Limits, Millis, Outcome};
 use orchestrator_store::clock::Clock;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url};
@@ -128,6 +130,13 @@ impl Http {
         ] {
             headers.insert(name, HeaderValue::from_str(&value).expect("ids and numbers are header values"));
         }
+        let meta = &work.leased.meta;
+        for (name, word) in [("traceparent", &meta.traceparent), ("x-correlation-id", &meta.correlation_id)] {
+            // A word may be of letters that no header may have; then it stays here.
+            if let Some(value) = word.as_ref().and_then(|word| HeaderValue::from_str(word).ok()) {
+                headers.insert(name, value);
+            }
+        }
         if call.json.is_some() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
@@ -200,5 +209,17 @@ impl Handler for Http {
 
     fn check(&self, payload: &Json) -> Vec<FieldError> {
         Call::parse(payload).err().unwrap_or_default()
+    }
+
+    /// A call runs under the limit of its host.
+    fn limits(&self, payload: &Json, named: Limits) -> Result<Limits, BadLimit> {
+        let host = Call::parse(payload).ok().and_then(|call| host_of(&call.url));
+        match host {
+            Some(host) if named.keys().iter().all(|key| key.kind() != "host") => {
+                let key = LimitKey::new("host", &host)?;
+                Limits::new(named.keys().iter().cloned().chain([key]))
+            }
+            _ => Ok(named),
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What a pool can be told.
 
+use super::introduce::Introduction;
 use orchestrator_core::spec::DEFAULT_QUEUE;
 use orchestrator_core::{Failure, Limits, Millis, TaskSpec, WorkerId};
 use orchestrator_store::{Held, Settled};
@@ -35,6 +36,10 @@ pub struct PoolConfig {
     pub prefetch: Prefetch,
     /// Called for every outcome that the source answered, in the task that hands them in: keep it short.
     pub on_settled: Option<OnSettled>,
+    /// What it tells of itself, so that it is seen among the workers; nothing where there is none.
+    pub introduction: Option<Introduction>,
+    /// Whether attempts are spans of the traces that jobs carry, because somebody keeps them.
+    pub traced: bool,
     /// Spreads retries and pauses.
     pub rng: fastrand::Rng,
 }
@@ -54,6 +59,8 @@ impl PoolConfig {
             max_output: DEFAULT_MAX_OUTPUT,
             prefetch: Prefetch::default(),
             on_settled: None,
+            introduction: None,
+            traced: false,
             rng: fastrand::Rng::new(),
         }
     }

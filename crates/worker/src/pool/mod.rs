@@ -12,23 +12,26 @@
 //! across an await and no task is spawned per attempt.
 
 mod backoff;
-mod bounds;
 mod config;
 mod dispatcher;
 mod heartbeat;
+mod introduce;
 mod pace;
 mod runner;
 mod settler;
 mod shutdown;
 mod slots;
+mod span;
 mod stats;
 mod watch;
 
 pub use config::{DEFAULT_MAX_OUTPUT, OnSettled, PoolConfig, Prefetch, Report};
+pub use introduce::Introduction;
 pub use shutdown::Summary;
 pub use stats::Stats;
 
 use crate::handler::Registry;
+use crate::meters::Meters;
 use crate::source::WorkSource;
 use orchestrator_core::{LimitKey, Millis};
 use std::sync::Arc;
@@ -47,6 +50,7 @@ struct Shared {
     config: PoolConfig,
     slots: slots::Slots,
     counters: stats::Counters,
+    meters: Meters,
     /// Fires when nothing more is to be leased.
     stopping: CancellationToken,
 }
@@ -74,6 +78,7 @@ impl Pool {
         let shared = Arc::new(Shared {
             slots: slots::Slots::new(workers, config.prefetch),
             counters: stats::Counters::default(),
+            meters: Meters::new(&registry, workers),
             stopping: CancellationToken::new(),
             source,
             registry,
@@ -88,6 +93,7 @@ impl Pool {
         let spawn_settler = tokio::spawn(settler::run(shared.clone(), inbox, rng.fork()));
         let spawn_heartbeat = tokio::spawn(heartbeat::run(shared.clone(), rng.fork()));
         let spawn_watch = tokio::spawn(watch::run(shared.clone(), rng.fork()));
+        let spawn_introduce = tokio::spawn(introduce::run(shared.clone()));
         let (deadline, deadline_seen) = channel(None);
         let crew = shutdown::Crew {
             shared: shared.clone(),
@@ -95,6 +101,7 @@ impl Pool {
             settler: AbortOnDropHandle::new(spawn_settler),
             heartbeat: AbortOnDropHandle::new(spawn_heartbeat),
             watch: AbortOnDropHandle::new(spawn_watch),
+            introduce: AbortOnDropHandle::new(spawn_introduce),
             done,
             deadline: deadline_seen,
         };

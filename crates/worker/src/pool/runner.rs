@@ -1,9 +1,9 @@
 //! Runs attempts, one after another: the handler, its time limit, its token and its panics.
 
 use super::Shared;
-use super::bounds::bounded;
 use super::settler::{About, Done};
 use super::slots::{Stop, Taken};
+use super::span;
 use crate::handler::{Handler, Work};
 use futures_util::FutureExt;
 use orchestrator_core::planted::{Bug, planted};
@@ -17,16 +17,26 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 /// One worker: takes tasks until the pool closes.
 pub(super) async fn run(shared: Arc<Shared>, worker: usize, done: mpsc::Sender<Done>) {
-    while let Some(taken) = shared.slots.next(worker).await {
+    while let Some(mut taken) = shared.slots.next(worker).await {
         let held = taken.leased.held();
         let started = taken.started;
+        let spec = taken.leased.spec.clone();
+        let span = span::begin(&mut taken.leased, shared.config.traced);
         let about = shared.config.on_settled.as_ref().map(|_| About::of(&taken.leased));
-        match attempt(&shared, worker, taken).await {
+        let busy = shared.meters.start();
+        let outcome = attempt(&shared, worker, taken).instrument(span.clone()).await;
+        let took = started.elapsed();
+        drop(busy);
+        shared.meters.ran(&spec.handler, took);
+        span::end(&span, outcome.as_ref(), took);
+        drop(span);
+        match outcome {
             Some(outcome) => {
-                let about = about.map(|about| about.after(started.elapsed()));
+                let about = about.map(|about| about.after(took));
                 // The slot stays taken until the outcome is handed over: a settler that lags behind
                 // slows the leasing down.
                 if done.send(Done::new(held, outcome, about)).await.is_err() {
@@ -52,7 +62,7 @@ async fn attempt(shared: &Shared, worker: usize, taken: Taken) -> Option<Outcome
         Ok(Some(Outcome::Lost)) => {
             Some(defect("the handler answered \"lost\", which only a store may say".to_owned()))
         }
-        Ok(outcome) => outcome.map(|outcome| bounded(outcome, shared.config.max_output)),
+        Ok(outcome) => outcome.map(|outcome| outcome.bounded(shared.config.max_output)),
         Err(panic) => Some(defect(format!("the handler panicked: {}", panic_message(&*panic)))),
     }
 }

@@ -3,9 +3,9 @@
 //! In order: nothing more is leased; what was waiting is given back at once; what runs gets the
 //! grace, then its token fires and it is given back; then the last outcomes are handed in.
 
-use super::Shared;
 use super::settler::{Done, give_back};
 use super::stats::Stats;
+use super::{Shared, introduce};
 use orchestrator_core::planted::{Bug, planted};
 use std::future::Future;
 use std::pin::pin;
@@ -39,6 +39,7 @@ pub(super) struct Crew {
     pub settler: AbortOnDropHandle<()>,
     pub heartbeat: AbortOnDropHandle<()>,
     pub watch: AbortOnDropHandle<()>,
+    pub introduce: AbortOnDropHandle<()>,
     pub done: mpsc::Sender<Done>,
     /// When the grace is over, once somebody asked for the end.
     pub deadline: watch::Receiver<Option<Instant>>,
@@ -47,7 +48,7 @@ pub(super) struct Crew {
 impl Crew {
     /// Waits for the word to stop, and carries it out.
     pub async fn supervise(self) -> Summary {
-        let Crew { shared, mut members, settler, heartbeat, watch, done, mut deadline } = self;
+        let Crew { shared, mut members, settler, heartbeat, watch, introduce, done, mut deadline } = self;
         // An error means that the pool was dropped; that is a word, too.
         let _ = deadline.wait_for(Option::is_some).await;
         let before = shared.stats();
@@ -69,7 +70,8 @@ impl Crew {
                 tracing::error!("the source did not take the last outcomes; their leases will run out");
             }
         }
-        drop((heartbeat, watch));
+        drop((heartbeat, watch, introduce));
+        introduce::gone(&shared).await;
         summary(before, shared.stats())
     }
 }

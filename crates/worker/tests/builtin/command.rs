@@ -4,6 +4,7 @@ use super::{assert_refused, completed, failed, plain, work};
 use orchestrator_core::{ErrorClass, Json, Millis, Outcome};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 
 async fn run(payload: Value) -> Outcome {
     plain("command").run(work(payload)).await
@@ -44,6 +45,15 @@ async fn a_program_finds_its_task_in_its_environment() {
     job.leased.key = Some("k".into());
     let task = job.leased.task.to_string();
     assert_eq!(completed(plain("command").run(job).await).value(), json!([task, "1", "k", "blue"]));
+}
+
+#[tokio::test]
+async fn a_program_finds_the_trace_of_its_job() {
+    let script = r#"printf '["%s","%s"]' "$TRACEPARENT" "$ORCHESTRATOR_CORRELATION_ID""#;
+    let mut job = work(json!({"run": ["sh", "-c", script]}));
+    let meta = Arc::make_mut(&mut job.leased.meta);
+    (meta.traceparent, meta.correlation_id) = (Some("00-1-2-01".into()), Some("order-7".into()));
+    assert_eq!(completed(plain("command").run(job).await).value(), json!(["00-1-2-01", "order-7"]));
 }
 
 #[tokio::test]

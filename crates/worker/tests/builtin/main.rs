@@ -54,6 +54,7 @@ fn work(payload: Value) -> Work {
             payload: payload.into(),
             checkpoint: None,
             limits: Limits::none(),
+            meta: Default::default(),
             expires: Timestamp::FAR,
             times_out: None,
         },

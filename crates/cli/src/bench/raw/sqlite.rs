@@ -6,6 +6,7 @@ use crate::error::{CliError, CliResult};
 use crate::exit::Exit;
 use rusqlite::{Connection, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot};
 
@@ -86,28 +87,7 @@ fn cycle_times(jobs: u64, send: &SendArgs, path: &Path) -> rusqlite::Result<(Dur
 }
 
 async fn inserts(load: &LoadArgs, path: &Path) -> CliResult<Duration> {
-    let conn = open(path).map_err(failed)?;
-    let (mailbox, mut inbox) = mpsc::unbounded_channel::<(String, oneshot::Sender<()>)>();
-    let writer = std::thread::spawn(move || -> rusqlite::Result<()> {
-        while let Some(first) = inbox.blocking_recv() {
-            let mut waiting = vec![];
-            conn.execute_batch("BEGIN IMMEDIATE")?;
-            let mut next = Some(first);
-            while let Some((text, reply)) = next.take() {
-                conn.prepare_cached(INSERT)?.execute(params![0, micros(), text])?;
-                waiting.push(reply);
-                if waiting.len() < 4096 {
-                    next = inbox.try_recv().ok();
-                }
-            }
-            conn.execute_batch("COMMIT")?;
-            for reply in waiting {
-                // A caller that is gone needs no answer.
-                let _ = reply.send(());
-            }
-        }
-        Ok(())
-    });
+    let (mailbox, writer) = writer(path)?;
     let start = Instant::now();
     let each = load.jobs / load.callers;
     let callers: Vec<_> = (0..load.callers)
@@ -135,6 +115,36 @@ async fn inserts(load: &LoadArgs, path: &Path) -> CliResult<Duration> {
         Ok(Err(error)) => Err(failed(error)),
         _ => Err(CliError::new(Exit::Error, "bench", "the raw writer ended early")),
     }
+}
+
+/// What the writer takes: a payload, and who hears its number once it is on disk.
+pub type Insert = (String, oneshot::Sender<i64>);
+
+/// A thread that writes what it is sent, all that waits in one commit. It ends when nobody can send any more.
+pub fn writer(path: &Path) -> CliResult<(mpsc::UnboundedSender<Insert>, JoinHandle<rusqlite::Result<()>>)> {
+    let conn = open(path).map_err(failed)?;
+    let (mailbox, mut inbox) = mpsc::unbounded_channel::<Insert>();
+    let writer = std::thread::spawn(move || -> rusqlite::Result<()> {
+        while let Some(first) = inbox.blocking_recv() {
+            let mut waiting = vec![];
+            conn.execute_batch("BEGIN IMMEDIATE")?;
+            let mut next = Some(first);
+            while let Some((text, reply)) = next.take() {
+                conn.prepare_cached(INSERT)?.execute(params![0, micros(), text])?;
+                waiting.push((reply, conn.last_insert_rowid()));
+                if waiting.len() < 4096 {
+                    next = inbox.try_recv().ok();
+                }
+            }
+            conn.execute_batch("COMMIT")?;
+            for (reply, id) in waiting {
+                // A caller that is gone needs no answer.
+                let _ = reply.send(id);
+            }
+        }
+        Ok(())
+    });
+    Ok((mailbox, writer))
 }
 
 fn open(path: &Path) -> rusqlite::Result<Connection> {

@@ -69,7 +69,7 @@ async fn show(session: &Session, store: &Arc<dyn Store>, dir: &Path, db: &Path, 
     out.note(format!(
         "\nput in {created} single jobs, {duplicates} of the lines named a job that was there already\n"
     ));
-    let plan = Plan { queues: vec![DEFAULT_QUEUE.into()], drain: true };
+    let plan = Plan { queues: vec![DEFAULT_QUEUE.into()], drain: true, service: false };
     let (report, ended) = serve(session, store.clone(), plan).await?;
     report.tell(out)?;
     if ended == Ended::Asked(Signal::Interrupt) {
@@ -119,11 +119,11 @@ fn session(globals: &Globals, db: &Path) -> CliResult<Session> {
         .parse()
         .map_err(|error| CliError::new(Exit::Error, "invalid", format!("{error}")))?;
     config.limits.insert(key, LimitRule::at_most(2));
-    Ok(session.with_config(config))
+    Ok(session.with_config(config).on_database())
 }
 
 async fn submit_jobs(session: &Session, engine: &Engine, dir: &Path) -> CliResult<(usize, usize)> {
-    let mut intake = Intake::new(session.config.clone(), session.registry(), false);
+    let mut intake = Intake::new(&session.config, session.registry(), false);
     let jobs = jobs(dir).into_iter().map(|fields| intake.job(fields)).collect::<Result<Vec<_>, _>>();
     let jobs = jobs.map_err(|problems| CliError::fields("a job of the demo was not taken in", &problems))?;
     let answers =
@@ -134,9 +134,9 @@ async fn submit_jobs(session: &Session, engine: &Engine, dir: &Path) -> CliResul
 
 fn jobs(dir: &Path) -> Vec<JobFields> {
     let job = |id: &str, handler: &str, payload: Value| JobFields {
-        artifact_id: id.to_owned(),
-        handler: handler.to_owned(),
-        payload: Json::from(payload),
+        artifact_id: Some(id.to_owned()),
+        handler: Some(handler.to_owned()),
+        payload: Some(Json::from(payload)),
         ..JobFields::default()
     };
     let shell = |script: &str| json!({ "run": ["sh", "-c", script], "cwd": dir });

@@ -70,7 +70,7 @@ pub async fn run(verb: Verb, args: &IdsArgs, globals: &Globals) -> CliResult {
     for text in &args.jobs {
         ids.push(find::id(&*store, text).await?);
     }
-    let answers = store.control(ids.iter().map(|id| verb.command(*id)).collect()).await?;
+    let answers = store.control(ids.iter().map(|id| verb.command(*id).into()).collect()).await?;
     store.close().await;
     tell(session.out, ids.into_iter().zip(answers).collect())
 }
@@ -85,7 +85,7 @@ pub async fn recover(args: &RecoverArgs, globals: &Globals) -> CliResult {
         find::task(&*store, &job, from).await?;
     }
     let command = Command::Recover { job: job.id, from: args.from.as_deref().map(Into::into) };
-    let answers = store.control(vec![command]).await?;
+    let answers = store.control(vec![command.into()]).await?;
     let answers = answers.into_iter().map(|answer| (job.id, answer)).collect();
     let result = tell(session.out, answers);
     if result.is_ok() {
@@ -108,7 +108,9 @@ fn tell(out: Output, answers: Vec<(JobId, Controlled)>) -> CliResult {
         let error = error_of(id, &answer);
         if !out.is_table() {
             let state = match &answer {
-                Controlled::Done(state) | Controlled::Refused(state) => Some(state.as_str()),
+                Controlled::Done(state) | Controlled::Refused(state) | Controlled::Changed(state) => {
+                    Some(state.as_str())
+                }
                 _ => None,
             };
             let error = error.as_ref().map(|error| &error.what);
@@ -136,6 +138,10 @@ pub fn error_of(id: JobId, answer: &Controlled) -> Option<CliError> {
         Controlled::Done(_) => None,
         Controlled::Refused(state) => {
             conflict("refused", format!("job {id} is {state}, where this makes no sense"))
+                .map(|error| error.hint(format!("`orchestrator jobs status {id}` tells more")))
+        }
+        Controlled::Changed(state) => {
+            conflict("changed", format!("job {id} is {state} by now: nothing was done to it"))
                 .map(|error| error.hint(format!("`orchestrator jobs status {id}` tells more")))
         }
         Controlled::Superseded(newer) => conflict(

@@ -110,18 +110,16 @@ async fn of_handler(
     args: &CreateArgs,
     store: &dyn Catalog,
 ) -> CliResult<NewJob> {
-    let mut intake = Intake::new(session.config.clone(), session.registry(), false);
+    let mut intake = Intake::new(&session.config, session.registry(), false);
     let fields = JobFields {
-        // Stands in for a key that is not given, and goes again below.
-        artifact_id: args.submit.key.clone().unwrap_or_else(|| "-".to_owned()),
-        handler: handler.to_owned(),
-        payload: args.submit.input.read(None, session.max_payload())?,
+        handler: Some(handler.to_owned()),
+        payload: Some(args.submit.input.read(None, session.max_payload())?),
         queue: args.queue.clone(),
         ..JobFields::default()
     };
     let job =
         intake.job(fields).map_err(|problems| CliError::fields("the job was not taken in", &problems))?;
-    args.submit.complete(NewJob { key: None, ..job }, session, store).await
+    args.submit.complete(job, session, store).await
 }
 
 fn tell(out: Output, answer: &Submitted) -> CliResult {

@@ -79,7 +79,7 @@ fn limit(text: &str) -> Result<(String, String), String> {
 /// Puts the job in, and waits for it where asked to.
 pub async fn run(args: EnqueueArgs, globals: &Globals) -> CliResult {
     let session = Session::start(globals, vec![])?;
-    let mut intake = Intake::new(session.config.clone(), session.registry(), args.allow_unknown_handler);
+    let mut intake = Intake::new(&session.config, session.registry(), args.allow_unknown_handler);
     let (delay, wait) = (args.delay, args.wait);
     let mut job = intake.job(args.fields(intake.max_line())?).map_err(|problems| refused(&problems))?;
     let store = session.open(Missing::Create).await?;
@@ -127,9 +127,9 @@ impl EnqueueArgs {
             (None, None) => Json::null(),
         };
         Ok(JobFields {
-            artifact_id: self.artifact_id,
-            handler: self.handler,
-            payload,
+            artifact_id: Some(self.artifact_id),
+            handler: Some(self.handler),
+            payload: Some(payload),
             queue: self.queue,
             priority: Some(self.priority.to_string()),
             run_at: self.run_at,

@@ -98,7 +98,7 @@ pub async fn run(args: ImportArgs, globals: &Globals) -> CliResult {
         store => Some(store?),
     };
     let engine = store.clone().map(|store| session.engine(store));
-    let intake = Intake::new(session.config.clone(), session.registry(), args.allow_unknown_handler)
+    let intake = Intake::new(&session.config, session.registry(), args.allow_unknown_handler)
         .with_flows(engine.clone().map(Current::new));
     let mut import = Import {
         out: session.out,

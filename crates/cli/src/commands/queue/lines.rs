@@ -176,7 +176,7 @@ mod tests {
             env: vec![("ORCHESTRATOR_MAX_PAYLOAD".to_owned(), "1KB".to_owned())],
             ..Sources::default()
         };
-        let intake = Intake::new(load(&sources).unwrap().config, registry(BuiltinConfig::default()), false);
+        let intake = Intake::new(&load(&sources).unwrap().config, registry(BuiltinConfig::default()), false);
         // A tiny buffer, so that lines come in many pieces.
         let mut lines = Lines::new(BufReader::with_capacity(7, text), intake);
         let mut all = Chunk::default();
@@ -215,7 +215,7 @@ mod tests {
         let text: String =
             (0..2500).map(|n| format!("{{\"artifact_id\":\"{n}\",\"handler\":\"noop\"}}\n")).collect();
         let config = load(&Sources::default()).unwrap().config;
-        let intake = Intake::new(config, registry(BuiltinConfig::default()), false);
+        let intake = Intake::new(&config, registry(BuiltinConfig::default()), false);
         let mut lines = Lines::new(BufReader::new(text.as_bytes()), intake);
         let mut sizes = vec![];
         while let Some(chunk) = lines.chunk().unwrap() {

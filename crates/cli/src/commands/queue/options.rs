@@ -1,6 +1,8 @@
 //! The options of every command that serves queues.
 
 use crate::config::Flag;
+use crate::error::{CliError, CliResult};
+use crate::session::Session;
 use clap::Args;
 use orchestrator_core::spec::{DEFAULT_QUEUE, is_name};
 use std::sync::Arc;
@@ -45,6 +47,15 @@ impl ServeArgs {
         queues.sort();
         queues.dedup();
         queues
+    }
+
+    /// Refuses what only makes sense on a database.
+    pub fn check(&self, session: &Session) -> CliResult<()> {
+        let host = self.max_per_host.as_ref().map(|_| "--max-per-host");
+        let limit = host.or(self.max_per_resolver.as_ref().map(|_| "--max-per-resolver"));
+        let Some(flag) = limit.filter(|_| session.is_remote()) else { return Ok(()) };
+        Err(CliError::usage(format!("{flag} makes no sense with --server: limits are the server's"))
+            .hint("`orchestrator limits set` changes them there"))
     }
 
     /// The settings that they give.

@@ -97,7 +97,7 @@ async fn retry(store: &dyn Store, letters: &[DeadLetter], tally: &mut Tally) -> 
     if commands.is_empty() {
         return Ok(());
     }
-    for answer in store.control(commands).await.map_err(|error| {
+    for answer in store.control(commands.into_iter().map(Into::into).collect()).await.map_err(|error| {
         CliError::from(error)
             .and_hint(&format!("{} were retried before; run it again for the rest", tally.retried))
     })? {
@@ -106,6 +106,7 @@ async fn retry(store: &dyn Store, letters: &[DeadLetter], tally: &mut Tally) -> 
             Controlled::Superseded(_) => tally.superseded += 1,
             // Somebody else retried or removed it in this moment.
             Controlled::Refused(_)
+            | Controlled::Changed(_)
             | Controlled::NotFound
             | Controlled::NoSuchTask
             | Controlled::NoRecovery(_) => tally.gone += 1,

@@ -1,11 +1,12 @@
 //! `orchestrator queue run`
 
 use super::options::ServeArgs;
-use super::serve::{Ended, run_until};
+use super::serve::{Ended, Plan, run_until};
 use crate::cli::Globals;
 use crate::error::{CliError, CliResult};
 use crate::exit::Exit;
 use crate::output::count;
+use crate::session::Session;
 use clap::Args;
 
 /// Arguments of `queue run`.
@@ -36,7 +37,10 @@ fn failed_text(failed: u64) -> String {
 
 /// Runs jobs.
 pub async fn run(args: RunArgs, globals: &Globals) -> CliResult {
-    let (report, ended) = run_until(&args.serve, args.drain, globals).await?;
+    let session = Session::start(globals, args.serve.flags())?;
+    args.serve.check(&session)?;
+    let plan = Plan { queues: args.serve.queues(), drain: args.drain, service: false };
+    let (report, ended) = run_until(&session, plan).await?;
     match ended {
         Ended::Asked(signal) => Ok(signal.exit()),
         Ended::Drained if report.failed > 0 => {

@@ -16,6 +16,9 @@ const TICK: Duration = Duration::from_millis(200);
 /// the time goes into it.
 const SPARING: u32 = 20;
 
+/// A run that does not end by itself is only shown: it need not know at once that the last job has ended.
+const AT_EASE: Duration = Duration::from_secs(2);
+
 /// A run under watch.
 pub struct Watch<'a> {
     store: &'a dyn Catalog,
@@ -50,7 +53,7 @@ impl<'a> Watch<'a> {
         loop {
             let now = pool.stats();
             let idle = now.running + now.buffered == 0 && now.leased == look.pool.leased;
-            if idle || Instant::now() >= look.next {
+            if (idle && self.drain) || Instant::now() >= look.next {
                 look = self.look(look, now).await?;
                 if self.drain && look.seen.left() == 0 {
                     return Ok(());
@@ -79,7 +82,9 @@ impl<'a> Watch<'a> {
             }
             Err(error) => return Err(CliError::from(error)),
         };
-        Ok(Look { seen, pool, next: Instant::now() + started.elapsed() * SPARING })
+        let pause = started.elapsed() * SPARING;
+        let pause = if self.drain { pause } else { pause.max(AT_EASE) };
+        Ok(Look { seen, pool, next: Instant::now() + pause })
     }
 }
 

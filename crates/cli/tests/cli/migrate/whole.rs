@@ -4,12 +4,12 @@ use super::*;
 use orchestrator_core::flow::{Flow, Plan, Task};
 use orchestrator_core::retry::RetryPolicy;
 use orchestrator_core::{
-    ErrorClass, Event, Failure, JobId, JobState, Json, Key, LimitKey, LimitRule, Limits, Millis, NewJob,
-    Outcome, Rate, TaskSpec, TaskState, Timestamp, WorkerId,
+    Document, ErrorClass, Event, Failure, JobId, JobState, Json, Key, LimitKey, LimitRule, Limits, Meta,
+    Millis, NewJob, Outcome, Rate, TaskSpec, TaskState, Timestamp, WorkerId,
 };
 use orchestrator_store::{
-    Command, JobFilter, LeaseAsk, Leased, LimitChange, ManualClock, Page, RuleOrigin, Settlement, Store,
-    Submitted, SweepAsk, conformance,
+    Command, EventId, JobFilter, LeaseAsk, Leased, LimitChange, ManualClock, Page, QueueChange, RuleOrigin,
+    Settlement, Store, Submitted, SweepAsk, WorkerNote, conformance,
 };
 use orchestrator_store_postgres::PostgresStore;
 use orchestrator_store_sqlite::SqliteStore;
@@ -145,13 +145,29 @@ async fn everything(world: &World) -> (Leased, JobId) {
     held.extend(world.lease(9).await);
     let cancelled = world.add(job()).await;
     world.control(Command::Cancel(cancelled)).await;
+    let meta =
+        Meta { context: Some(json(r#"{ "order": 1.50 }"#)), user: Some("ann".into()), ..Meta::default() };
+    let document = Document::new("scan.pdf", "application/pdf", [0, 255, 7]);
+    world.add(job().meta(meta).document(document)).await;
+    let closed = QueueChange { queue: "closed".into(), paused: true };
+    world.store.set_queues(vec![closed]).await.unwrap();
+    let note = WorkerNote {
+        name: WorkerId::new("w"),
+        host: "here".into(),
+        version: "1".into(),
+        queues: vec!["default".into()],
+        handlers: vec!["work".into()],
+        slots: 4,
+        gone: false,
+    };
+    world.store.register(vec![note]).await.unwrap();
     world.clock.advance(Millis(5));
     (held.remove(0), keyed)
 }
 
 impl World {
     async fn control(&self, command: Command) {
-        let answer = self.store.control(vec![command]).await.unwrap();
+        let answer = self.store.control(vec![command.into()]).await.unwrap();
         assert!(matches!(answer[0], orchestrator_store::Controlled::Done(_)), "{answer:?}");
     }
 
@@ -190,8 +206,8 @@ fn everything_comes_over_and_runs_to_its_end() {
         conformance::compare(&*world.store, &*before.store).await.unwrap_or_else(|what| panic!("{what}"));
         let ids = before.ids().await;
         assert_eq!(world.ids().await, ids, "ids are for ever");
-        let journal = before.store.journal(0, ALL).await.unwrap();
-        assert_eq!(world.store.journal(0, ALL).await.unwrap(), journal);
+        let journal = before.store.journal(EventId::START, ALL).await.unwrap();
+        assert_eq!(world.store.journal(EventId::START, ALL).await.unwrap(), journal);
         assert!(world.store.held(vec![held.held()]).await.unwrap()[0], "leases are as they were");
 
         let same = world.store.submit(vec![job().key(Key::new("for-ever")).payload(json("{\"x\":1}"))]).await;
@@ -210,7 +226,7 @@ async fn run_to_the_end(world: &World) {
         match world.store.job(id).await.unwrap().unwrap().state {
             JobState::Paused => world.control(Command::Resume(id)).await,
             // One of them has a newer job with its key, which stands for it.
-            JobState::Failed => drop(world.store.control(vec![Command::Retry(id)]).await.unwrap()),
+            JobState::Failed => drop(world.store.control(vec![Command::Retry(id).into()]).await.unwrap()),
             _ => {}
         }
     }
@@ -225,13 +241,11 @@ async fn run_to_the_end(world: &World) {
 
 async fn each_completed_once(world: &World) {
     let mut completions: BTreeMap<_, u32> = BTreeMap::new();
-    for entry in world.store.journal(0, ALL).await.unwrap() {
-        for event in entry.events {
-            if let Event::Task(event) = event
-                && event.state == TaskState::Completed
-            {
-                *completions.entry(event.task).or_default() += 1;
-            }
+    for told in world.store.journal(EventId::START, ALL).await.unwrap().events {
+        if let Event::Task(event) = told.event
+            && event.state == TaskState::Completed
+        {
+            *completions.entry(event.task).or_default() += 1;
         }
     }
     assert!(completions.values().all(|n| *n == 1), "{completions:?}");

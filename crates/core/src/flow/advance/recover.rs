@@ -6,6 +6,7 @@ use crate::flow::plan::Plan;
 use crate::flow::run::{Group, Run, Standing};
 use crate::planted::{Bug, planted};
 use crate::state::{JobState, TaskState};
+use serde::{Deserialize, Serialize};
 
 /// From where a job is taken up again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,9 @@ pub struct Undone {
 }
 
 /// Why a job cannot be recovered.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum NoRecovery {
     /// It has not ended badly.
     #[error("it is {0}, not failed or timed out")]

@@ -1,6 +1,6 @@
 //! The fields of a map, taken one by one; whatever does not fit becomes a problem and reading goes on.
 
-use super::near::near;
+use super::near;
 use super::value;
 use crate::flow::document::{Field, Kind, Node, Path, Problem};
 use serde_json::Value;

@@ -1,5 +1,6 @@
 //! Examples of the catalog: counts, lists, pages.
 
+use crate::conformance::snapshot::Snapshot;
 use crate::conformance::world::*;
 use crate::verbs::Command;
 use crate::views::{JobFilter, LineFilter, Page};
@@ -144,7 +145,18 @@ pub(super) async fn an_empty_store_shows_nothing(world: &World) {
     assert_eq!(world.jobs().await, []);
     assert_eq!(world.store.stats().await.unwrap().lines, []);
     assert_eq!(world.store.limits().await.unwrap(), []);
-    assert_eq!(world.store.journal(0, ALL).await.unwrap(), []);
+    assert_eq!(journal(&*world.store).await, []);
     assert_eq!(world.store.job(JobId::from_parts(START, 1)).await.unwrap(), None);
     assert_eq!(world.now(), START, "a store goes by the clock that it was given");
+}
+
+pub(super) async fn a_check_leaves_no_trace(world: &World) {
+    world.add(job()).await;
+    let before = Snapshot::of(&*world.store).await;
+    let told = journal(&*world.store).await;
+    for _ in 0..3 {
+        world.store.check().await.unwrap();
+    }
+    Snapshot::of(&*world.store).await.same_as(&before).unwrap();
+    assert_eq!(journal(&*world.store).await, told);
 }

@@ -1,9 +1,9 @@
 //! Examples of `control`.
 
 use crate::conformance::world::*;
-use crate::verbs::{Command, Controlled};
+use crate::verbs::{Command, Controlled, Wish};
 use orchestrator_core::outcome::Leg;
-use orchestrator_core::{Counters, ErrorClass, JobId, JobState, Key, Millis, Outcome, TaskState};
+use orchestrator_core::{Counters, ErrorClass, JobId, JobState, Key, Millis, Outcome, TaskId, TaskState};
 
 pub(super) async fn retry_starts_over(world: &World) {
     let id = world.add(job()).await;
@@ -73,7 +73,7 @@ pub(super) async fn cancel_ends_any_live_job(world: &World) {
     let queued = world.add(job()).await;
     let delayed = world.add(job().run_at(START + Millis::hours(1))).await;
     let all = [running, retrying, queued, delayed];
-    let answers = world.store.control(all.map(Command::Cancel).to_vec()).await.unwrap();
+    let answers = world.store.control(all.map(|id| Command::Cancel(id).into()).to_vec()).await.unwrap();
     assert_eq!(answers, vec![Controlled::Done(JobState::Cancelled); 4]);
     for id in all {
         let view = world.job(id).await;
@@ -101,12 +101,54 @@ pub(super) async fn an_ended_job_is_not_cancelled(world: &World) {
     assert_eq!(world.control(Command::Cancel(done)).await, Controlled::Refused(JobState::Completed));
     assert_eq!(world.control(Command::Cancel(failed)).await, Controlled::Refused(JobState::Failed));
     let live = world.add(job()).await;
-    let twice = world.store.control(vec![Command::Cancel(live), Command::Cancel(live)]).await.unwrap();
+    let twice = world.store.control(vec![Command::Cancel(live).into(); 2]).await.unwrap();
     assert_eq!(twice, [Controlled::Done(JobState::Cancelled), Controlled::Refused(JobState::Cancelled)]);
 }
 
 pub(super) async fn unknown_jobs_are_not_found(world: &World) {
     let unknown = JobId::from_parts(START, 0xbad);
-    let answers = world.store.control(vec![Command::Retry(unknown), Command::Cancel(unknown)]).await.unwrap();
-    assert_eq!(answers, vec![Controlled::NotFound; 2]);
+    let wishes = vec![
+        Command::Retry(unknown).into(),
+        Command::Cancel(unknown).into(),
+        Wish::expecting(Command::Cancel(unknown), JobState::Running),
+    ];
+    let answers = world.store.control(wishes).await.unwrap();
+    assert_eq!(answers, vec![Controlled::NotFound; 3]);
+}
+
+pub(super) async fn what_has_moved_on_is_left_alone(world: &World) {
+    let id = world.add(job()).await;
+    let cancel = |state| Wish::expecting(Command::Cancel(id), state);
+    assert_eq!(world.wish(cancel(JobState::Running)).await, Controlled::Changed(JobState::Pending));
+    let leased = world.lease_one().await;
+    assert_eq!(world.wish(cancel(JobState::Pending)).await, Controlled::Changed(JobState::Running));
+    let retry = Wish::expecting(Command::Retry(id), JobState::Failed);
+    assert_eq!(
+        world.wish(retry).await,
+        Controlled::Changed(JobState::Running),
+        "that comes before a refusal"
+    );
+    let dead = TaskId { job: id, index: 7 };
+    let discard = Wish::expecting(Command::Discard(dead), JobState::Failed);
+    assert_eq!(world.wish(discard).await, Controlled::Changed(JobState::Running), "and before the task");
+    world.complete(&leased).await;
+    assert_eq!(world.wish(cancel(JobState::Running)).await, Controlled::Changed(JobState::Completed));
+    assert_eq!(world.wish(cancel(JobState::Completed)).await, Controlled::Refused(JobState::Completed));
+    assert_eq!(world.job(id).await.state, JobState::Completed);
+}
+
+pub(super) async fn an_expectation_that_holds_is_no_hindrance(world: &World) {
+    let flow = world.start(crate::conformance::flows::chain()).await;
+    let pause = Wish::expecting(Command::Pause(flow), JobState::Pending);
+    let resume = |state| Wish::expecting(Command::Resume(flow), state);
+    let cancel = Wish::expecting(Command::Cancel(flow), JobState::Running);
+    let wishes = vec![pause, resume(JobState::Running), resume(JobState::Paused), cancel];
+    let answers = world.store.control(wishes).await.unwrap();
+    let expected = [
+        Controlled::Done(JobState::Paused),
+        Controlled::Changed(JobState::Paused),
+        Controlled::Done(JobState::Running),
+        Controlled::Done(JobState::Cancelled),
+    ];
+    assert_eq!(answers, expected, "each sees what those before it have done");
 }

@@ -3,6 +3,7 @@
 use crate::conformance::Fixture;
 use crate::conformance::flows::*;
 use crate::conformance::world::*;
+use crate::journal::EventId;
 use crate::retention::*;
 use crate::verbs::{Command, Controlled, Settled, Submitted};
 use crate::views::{JobFilter, Page};
@@ -230,18 +231,32 @@ pub(super) async fn the_journal_loses_its_beginning(fixture: &dyn Fixture) {
     world.advance(Millis::secs(1));
     let before = world.now();
     completed(&world).await;
-    let all = world.store.journal(0, ALL).await.unwrap();
-    assert_eq!(all.iter().filter(|entry| entry.at < before).count(), 3, "{all:?}");
+    let all = journal(&*world.store).await;
+    let entries = |from: usize| (all[from].id.entry, all[5].id);
+    let kept = async || {
+        let range = world.store.journal_range().await.unwrap();
+        (range.oldest, range.newest)
+    };
+    let missed = async |after: EventId| world.store.journal(after, 1).await.unwrap().missed;
+    assert_eq!(all.iter().filter(|told| told.at < before).count(), 3, "{all:?}");
+    assert_eq!(kept().await, entries(0));
     assert_eq!(world.store.forget_journal(before, 1).await.unwrap(), 1, "at most so many");
+    assert_eq!(kept().await, entries(1));
+    assert!(
+        missed(all[0].id).await && !missed(all[1].id).await,
+        "who was at what went may have missed something"
+    );
     assert_eq!(world.store.forget_journal(before, 9).await.unwrap(), 2, "those at the moment stay");
-    assert_eq!(world.store.journal(0, ALL).await.unwrap(), all[3..]);
+    assert_eq!(journal(&*world.store).await, all[3..]);
     assert_eq!(world.store.forget_journal(before + Millis(1), 9).await.unwrap(), 2, "the newest stays");
     assert_eq!(world.store.forget_journal(before + Millis(1), 9).await.unwrap(), 0);
-    let last = world.store.journal(0, ALL).await.unwrap();
-    assert_eq!(last, all[5..]);
+    assert_eq!(journal(&*world.store).await, all[5..]);
+    assert_eq!(kept().await, entries(5));
+    assert!(!missed(EventId::START).await, "who starts at the beginning expects no more than there is");
     world.add(job()).await;
-    let next = world.store.journal(last[0].n, ALL).await.unwrap();
-    assert!(next.len() == 1 && next[0].n > last[0].n, "numbers go on: {next:?}");
+    let next = world.store.journal(all[5].id, ALL).await.unwrap();
+    assert_eq!((next.events.len(), next.missed), (1, false));
+    assert_eq!(next.events[0].id.entry, all[5].id.entry + 1, "numbers go on");
 }
 
 /// Passes at once for stores that keep nothing.

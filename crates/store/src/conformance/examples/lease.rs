@@ -25,6 +25,7 @@ pub(super) async fn a_lease_tells_all(world: &World) {
         key: Some("k".into()),
         payload: json("[1]"),
         checkpoint: None,
+        meta: Default::default(),
         limits: limits(&["host:a"]),
         expires: START + TTL,
         times_out: Some(START + Millis::mins(2)),

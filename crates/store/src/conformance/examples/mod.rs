@@ -3,6 +3,8 @@
 
 mod catalog;
 mod control;
+mod daily;
+mod documents;
 mod expired;
 mod extend;
 mod flow;
@@ -10,12 +12,15 @@ mod forget;
 mod journal;
 mod lease;
 mod limits;
+mod meta;
 mod order;
+mod queues;
 mod rates;
 mod reopen;
 mod settle;
 mod stale;
 mod submit;
+mod workers;
 
 use super::Fixture;
 use super::world::World;
@@ -81,10 +86,26 @@ pub async fn examples(fixture: &dyn Fixture) {
         control {
             retry_starts_over, retry_restores_the_submitted_limits, only_what_failed_is_retried, a_retry_is_superseded,
             cancel_ends_any_live_job, an_ended_job_is_not_cancelled, unknown_jobs_are_not_found,
+            what_has_moved_on_is_left_alone, an_expectation_that_holds_is_no_hindrance,
         }
+        meta {
+            it_is_kept_and_handed_out, every_task_of_a_flow_gets_it, it_does_not_tell_jobs_apart,
+            jobs_are_found_by_their_context, jobs_are_found_by_when_they_came,
+        }
+        documents {
+            a_document_is_kept_as_it_was_given, another_document_is_a_conflict, a_batch_sees_its_own_documents,
+            any_document_goes_with_a_key_of_the_flow, a_document_goes_with_its_job,
+        }
+        queues {
+            nothing_of_a_paused_queue_is_handed_out, what_runs_of_it_may_finish, a_queue_goes_on_where_it_was,
+            what_falls_due_meanwhile_waits, tasks_of_flows_wait_too, what_waits_for_a_limit_waits_on,
+            pauses_are_listed, a_resumed_queue_rings_the_bell, others_are_served_meanwhile,
+        }
+        workers { they_tell_of_themselves, what_they_hold_is_counted, who_says_nothing_is_forgotten }
+        daily { jobs_are_counted_by_day, an_end_that_was_taken_back_stays, what_is_removed_stays_counted, flows_count_once }
         catalog {
             stats_count_every_place, stats_know_the_oldest, lists_page_and_filter, dead_letters_page_and_filter,
-            an_empty_store_shows_nothing,
+            an_empty_store_shows_nothing, a_check_leaves_no_trace,
         }
         forget {
             a_job_goes_with_all_that_belongs_to_it, only_an_end_that_was_seen_goes, a_key_is_free_again,
@@ -92,7 +113,7 @@ pub async fn examples(fixture: &dyn Fixture) {
             a_page_goes_on_behind_a_job_that_went, a_flow_goes_with_its_items, a_late_write_is_stale_and_leaves_nothing,
             nothing_can_wait_for_it, each_kind_by_its_age, a_look_is_bounded,
         }
-        journal { it_pages_by_entry, it_tells_a_whole_life, reads_and_stale_writes_leave_no_entry }
+        journal { it_pages_by_event, it_tells_whose_events_they_are, what_is_removed_leaves_the_ids_of_others, it_tells_a_whole_life, reads_and_stale_writes_leave_no_entry }
     );
     flow_examples(fixture).await;
     let _running = Running("forget::the_journal_loses_its_beginning");

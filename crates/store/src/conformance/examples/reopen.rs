@@ -7,20 +7,22 @@ use crate::conformance::world::*;
 use crate::verbs::{Beat, Command, Controlled, FlowChange, RuleOrigin, Settled, Submitted};
 use orchestrator_core::order::Priority;
 use orchestrator_core::outcome::Leg;
-use orchestrator_core::{ErrorClass, JobState, Key, LimitRule, Millis, Outcome, Rate, TaskState};
+use orchestrator_core::{
+    Document, ErrorClass, JobState, Key, LimitRule, Meta, Millis, Outcome, Rate, TaskState,
+};
 
 /// Closes and opens the store, which must look as before; `None` for stores that keep nothing.
 async fn reopened(fixture: &dyn Fixture, world: World) -> Option<World> {
     let before = Snapshot::of(&*world.store).await;
     let ids: Vec<_> = world.jobs().await.iter().map(|job| job.id).collect();
-    let journal = world.store.journal(0, ALL).await.unwrap();
+    let told = journal(&*world.store).await;
     let World { store, clock } = world;
     let world = World { store: fixture.reopen(store, clock.clone()).await?, clock };
     if let Err(difference) = Snapshot::of(&*world.store).await.same_as(&before) {
         panic!("after reopening, {difference}");
     }
     assert_eq!(world.jobs().await.iter().map(|job| job.id).collect::<Vec<_>>(), ids, "ids are for ever");
-    assert_eq!(world.store.journal(0, ALL).await.unwrap(), journal);
+    assert_eq!(journal(&*world.store).await, told);
     Some(world)
 }
 
@@ -52,10 +54,17 @@ pub(super) async fn everything_is_kept(fixture: &dyn Fixture) {
     world.add(job().priority(Priority::Critical).limits(limits(&["host:a"]))).await;
     let cancelled = world.add(job()).await;
     world.control(Command::Cancel(cancelled)).await;
+    let meta = Meta { user: Some("ann".into()), ..with_context(r#"{ "n": 1.50 }"#) };
+    let document = Document::new("a.bin", "application/octet-stream", [0, 255, 7]);
+    let later = world.add(job().meta(meta).document(document.clone()).run_at(START + Millis::hours(3))).await;
+    world.pause_queue("closed").await;
+    world.store.register(vec![super::workers::note("w1")]).await.unwrap();
     assert_eq!(world.lease(9).await, [], "all that is in line waits for a limit");
 
     let Some(world) = reopened(fixture, world).await else { return };
     assert_eq!(world.lease(9).await, [], "caps and buckets are kept");
+    assert_eq!(world.store.document(later).await.unwrap(), Some(document));
+    assert_eq!(world.listed(super::meta::by_context("n", "1.5")).await, [later]);
     let same = world.submit(job().key(Key::new("k")).payload(json("[1]"))).await;
     assert_eq!(same, Submitted::Existing { id: completed, state: JobState::Completed });
     assert_eq!(world.control(Command::Retry(old)).await, Controlled::Superseded(again));

@@ -134,7 +134,7 @@ pub(super) async fn an_empty_batch_is_fine(world: &World) {
     assert_eq!(world.store.extend(vec![], TTL).await.unwrap(), []);
     assert_eq!(world.store.control(vec![]).await.unwrap(), []);
     world.store.set_limits(vec![]).await.unwrap();
-    assert_eq!(world.store.journal(0, ALL).await.unwrap(), []);
+    assert_eq!(journal(&*world.store).await, []);
 }
 
 pub(super) async fn a_submit_rings_the_bell(world: &World) {

@@ -89,12 +89,13 @@ pub(super) struct Brief<'a>(pub &'a NewJob);
 
 impl fmt::Debug for Brief<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NewJob { tenant, key, work, payload, priority, run_at, after, rerun_of } = self.0;
+        let NewJob { tenant, key, work, payload, priority, run_at, after, rerun_of, meta, document } = self.0;
         write!(f, "{} of {tenant} {priority} {payload} ", self.0.name())?;
         if let orchestrator_core::Work::Task { spec, limits } = work {
             write!(f, "{spec:?} {limits:?} ")?;
         }
-        write!(f, "key {key:?} at {run_at:?} after {after:?} rerun of {rerun_of:?}")
+        write!(f, "key {key:?} at {run_at:?} after {after:?} rerun of {rerun_of:?} ")?;
+        write!(f, "with {:?} and {document:?}", meta.text())
     }
 }
 

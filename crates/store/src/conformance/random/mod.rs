@@ -10,6 +10,7 @@ use super::snapshot::Snapshot;
 use super::world::START;
 use crate::clock::{Clock, ManualClock};
 use crate::contract::{Catalog, Store};
+use crate::journal::EventId;
 use crate::model::ModelStore;
 use crate::retention::RemovableAsk;
 use crate::verbs::*;
@@ -129,15 +130,22 @@ impl Pair {
                 let told = |swept: Swept| (swept.timed_out, swept.ended, swept.more);
                 same("swept", told(self.theirs.swept(got)), told(self.ours.swept(expected)))?;
             }
-            Op::Control(commands) => {
-                let own =
-                    |names: &Names| commands.iter().map(|command| names.command(command.clone())).collect();
+            Op::Control(wishes) => {
+                let own = |names: &Names| wishes.iter().map(|wish| names.wish(wish.clone())).collect();
                 let named = |names: &Names, answers: Vec<Controlled>| {
                     answers.into_iter().map(|answer| names.controlled(answer)).collect::<Vec<_>>()
                 };
                 let got = self.store().control(own(&self.theirs)).await.map_err(no)?;
                 let expected = self.model.control(own(&self.ours)).await.map_err(no)?;
                 same("controlled", named(&self.theirs, got), named(&self.ours, expected))?;
+            }
+            Op::SetQueues(changes) => {
+                self.store().set_queues(changes.clone()).await.map_err(no)?;
+                self.model.set_queues(changes).await.map_err(no)?;
+            }
+            Op::Register(workers) => {
+                self.store().register(workers.clone()).await.map_err(no)?;
+                self.model.register(workers).await.map_err(no)?;
             }
             Op::ChangeFlows(changes) => {
                 let got = self.store().change_flows(changes.clone()).await.map_err(no)?;
@@ -156,6 +164,11 @@ impl Pair {
                 let got = self.store().forget_journal(before, limit).await.map_err(no)?;
                 let expected = self.model.forget_journal(before, limit).await.map_err(no)?;
                 same("entries of the journal that went", got, expected)?;
+                let ours = self.model.journal_range().await.map_err(no)?;
+                same("what is kept of the journal", self.store().journal_range().await.map_err(no)?, ours)?;
+                let first = EventId { entry: 1, index: 0 };
+                let got = self.store().journal(first, 1).await.map_err(no)?.missed;
+                same("a gap", got, self.model.journal(first, 1).await.map_err(no)?.missed)?;
             }
             Op::Advance(span) => self.clock.advance(span),
             Op::Reopen => {
@@ -198,7 +211,7 @@ impl Pair {
         let own = |names: &Names| attempts.iter().map(|held| names.own(*held)).collect();
         let held = same("held leases", store.held(own(theirs)).await?, model.held(own(ours)).await?);
 
-        let filter = generator.filter();
+        let filter = generator.filter(model.now());
         let page = |names: &Names, after| Page { after: Some(names.id(after)), limit: 3 };
         let got = store.list(filter.clone(), page(theirs, id.job)).await?;
         let expected = model.list(filter.clone(), page(ours, id.job)).await?;

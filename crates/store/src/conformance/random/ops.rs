@@ -11,8 +11,8 @@ use orchestrator_core::flow::Plan;
 use orchestrator_core::order::Priority;
 use orchestrator_core::outcome::Leg;
 use orchestrator_core::{
-    ErrorClass, Failure, JobId, JobState, Key, LimitRule, Limits, Millis, NewJob, Outcome, Rate, RetryPolicy,
-    TaskId, TaskSpec, Timestamp, WorkerId,
+    Document, ErrorClass, Failure, JobId, JobState, Json, Key, LimitRule, Limits, Meta, Millis, NewJob,
+    Outcome, Rate, RetryPolicy, TaskId, TaskSpec, Timestamp, WorkerId,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -25,6 +25,8 @@ const LIMITS: [&str; 4] = ["host:a", "host:b", "res:x", "res:y"];
 const RULES: [&str; 5] = ["host:*", "host:a", "res:*", "res:x", "free:z"];
 /// The first two say the same.
 const PAYLOADS: [&str; 3] = [r#"{"a":1,"b":2}"#, r#"{ "b": 2, "a": 1 }"#, "3"];
+const CONTEXTS: [&str; 4] = [r#"{"a":1}"#, r#"{"a": 1.0, "b": {"x": [2]}}"#, r#"{"c":null,"a":1}"#, "{}"];
+const CONTENTS: [&[u8; 2]; 2] = [b"\0\xff", b"xy"];
 const CLASSES: [ErrorClass; 4] =
     [ErrorClass::Network, ErrorClass::Transient, ErrorClass::Validation, ErrorClass::Permanent];
 
@@ -39,7 +41,9 @@ pub(super) enum Op {
     Extend(Vec<Held>, Millis),
     Settle(Vec<Settlement>),
     Expired(SweepAsk),
-    Control(Vec<Command>),
+    Control(Vec<Wish>),
+    SetQueues(Vec<QueueChange>),
+    Register(Vec<WorkerNote>),
     ChangeFlows(Vec<FlowChange>),
     SetLimits(Vec<LimitChange>),
     Forget(Vec<Forget>),
@@ -56,7 +60,9 @@ impl fmt::Debug for Op {
             Op::Extend(held, ttl) => write!(f, "Extend({held:?}, {ttl})"),
             Op::Settle(batch) => write!(f, "Settle({batch:?})"),
             Op::Expired(ask) => write!(f, "{ask:?}"),
-            Op::Control(commands) => write!(f, "Control({commands:?})"),
+            Op::Control(wishes) => write!(f, "Control({wishes:?})"),
+            Op::SetQueues(changes) => write!(f, "SetQueues({changes:?})"),
+            Op::Register(workers) => write!(f, "Register({workers:?})"),
             Op::ChangeFlows(changes) => {
                 write!(f, "ChangeFlows({:?})", changes.iter().map(BriefChange).collect::<Vec<_>>())
             }
@@ -97,19 +103,21 @@ impl Generator {
     }
 
     pub fn next(&mut self, now: Timestamp) -> Op {
-        match self.rng.u8(0..100) {
+        match self.rng.u8(0..104) {
             // Few jobs that get far tell more than many that hardly begin.
             0..14 if self.known.live.len() < ENOUGH => Op::Submit(self.some(|g| g.any_new(now))),
             0..38 => Op::Lease(self.ask()),
             38..63 => Op::Settle(self.attempts().into_iter().map(|held| self.end(held)).collect()),
             63..66 => Op::Extend(self.attempts(), self.span()),
             66..72 => Op::Expired(SweepAsk { limit: self.rng.u32(1..=3), jitter: self.rng.f64() }),
-            72..84 if self.known.jobs > 0 => Op::Control(self.some(Generator::command)),
+            72..84 if self.known.jobs > 0 => Op::Control(self.some(Generator::wish)),
             84..86 => Op::ChangeFlows(self.some(Generator::change)),
             86..89 => Op::SetLimits(self.some(Generator::rule)),
             89..91 if self.keeps => Op::Reopen,
             91..93 if self.known.jobs > 0 => Op::Forget(self.some(Generator::forget)),
             93 => Op::ForgetJournal(now - self.span(), self.pick([1, 3, 1000])),
+            100..103 => Op::SetQueues(self.some(Generator::queue)),
+            103 => Op::Register(self.some(Generator::worker)),
             _ => Op::Advance(self.span()),
         }
     }
@@ -151,12 +159,15 @@ impl Generator {
     }
 
     /// Which jobs to look at.
-    pub fn filter(&mut self) -> JobFilter {
+    pub fn filter(&mut self, now: Timestamp) -> JobFilter {
         let states = self.pick([JobState::Running, JobState::Failed, JobState::Paused]);
         JobFilter {
             states: if self.one_in(2) { vec![states, JobState::Pending] } else { vec![] },
             flow: self.one_in(3).then(|| self.any_flow().name().clone()),
             recoverable: self.one_in(3),
+            created_from: self.one_in(4).then(|| now - self.span()),
+            created_before: self.one_in(4).then(|| now - self.span()),
+            context: if self.one_in(4) { self.some(Generator::fact) } else { vec![] },
             newest_first: self.one_in(2),
             ..JobFilter::default()
         }
@@ -191,7 +202,28 @@ impl Generator {
         if self.one_in(10) {
             job = job.rerun_of(self.any_job());
         }
+        if self.one_in(4) {
+            job.meta = self.meta();
+        }
+        if self.one_in(5) {
+            job = job.document(Document::new(self.pick(["a", "b"]), "text/plain", *self.pick(CONTENTS)));
+        }
         job
+    }
+
+    /// What a job carries along, which may be nothing.
+    fn meta(&mut self) -> Meta {
+        Meta {
+            context: (!self.one_in(4)).then(|| json(self.pick(CONTEXTS))),
+            user: self.one_in(3).then(|| "ann".into()),
+            ..Meta::default()
+        }
+    }
+
+    /// A field of a context, and what it is to be.
+    fn fact(&mut self) -> (Arc<str>, Json) {
+        let (field, value) = self.pick([("a", "1"), ("a", "1.0"), ("b", "{\"x\":[2]}"), ("c", "null")]);
+        (field.into(), json(value))
     }
 
     fn flow_job(&mut self, now: Timestamp) -> NewJob {
@@ -297,6 +329,31 @@ impl Generator {
             }
             13 | 14 => Command::Requeue(self.mostly(|known| &known.dead, Generator::any_task)),
             _ => Command::Discard(self.mostly(|known| &known.dead, Generator::any_task)),
+        }
+    }
+
+    /// A command, which sometimes counts on a state.
+    fn wish(&mut self) -> Wish {
+        use JobState::{Completed, Failed, Paused, Pending, Running};
+        let expect =
+            self.one_in(4).then(|| self.pick([Pending, Running, Running, Failed, Paused, Completed]));
+        Wish { command: self.command(), expect }
+    }
+
+    /// Mostly queues go on, or nothing would.
+    fn queue(&mut self) -> QueueChange {
+        QueueChange { queue: self.pick(QUEUES).into(), paused: self.one_in(3) }
+    }
+
+    fn worker(&mut self) -> WorkerNote {
+        WorkerNote {
+            name: WorkerId::new(self.pick(["w1", "w2", "w3"])),
+            host: "here".into(),
+            version: "1".into(),
+            queues: vec![self.pick(QUEUES).into()],
+            handlers: vec![],
+            slots: self.rng.u32(1..9),
+            gone: self.one_in(4),
         }
     }
 

@@ -10,7 +10,8 @@
 //! `{"task": id, "attempt": n, "key": key, "input": ..., "checkpoint": ...}`, where `input` is the
 //! payload's, or `{}`. A payload with `stdin` instead of `input` has exactly that JSON written. The
 //! environment is that of the worker, then `env`, then `ORCHESTRATOR_TASK`, `ORCHESTRATOR_ATTEMPT`
-//! and, where the job has a key, `ORCHESTRATOR_KEY`.
+//! and, where the job has a key, `ORCHESTRATOR_KEY`; where it belongs to a trace or to other work, `TRACEPARENT` and
+//! `ORCHESTRATOR_CORRELATION_ID`.
 //!
 //! How it ends says what came of it; `exit` replaces the lists that it names:
 //!
@@ -46,7 +47,7 @@ use super::BuiltinConfig;
 use super::fields::refused;
 use crate::handler::{Handler, Work};
 use async_trait::async_trait;
-use orchestrator_core::{ErrorClass, Failure, FieldError, Json, Millis, Outcome};
+use orchestrator_core::{ErrorClass, Failure, FieldError, Json, Meta, Millis, Outcome};
 use orchestrator_store::Leased;
 use payload::{Parse, Program};
 use process::{Ended, Running, Trouble};
@@ -133,6 +134,11 @@ fn environment(leased: &Leased) -> Vec<(&'static str, String)> {
     // The system refuses a program whose environment holds a NUL; such a key is on stdin only.
     if let Some(key) = leased.key.as_deref().filter(|key| !key.contains('\0')) {
         ours.push(("ORCHESTRATOR_KEY", key.to_owned()));
+    }
+    // Words of this kind hold no NUL.
+    let Meta { traceparent, correlation_id, .. } = &*leased.meta;
+    for (name, word) in [("TRACEPARENT", traceparent), ("ORCHESTRATOR_CORRELATION_ID", correlation_id)] {
+        ours.extend(word.as_deref().map(|word| (name, word.to_owned())));
     }
     ours
 }

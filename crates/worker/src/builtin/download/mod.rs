@@ -36,7 +36,7 @@ use crate::handler::{Handler, Work};
 use async_trait::async_trait;
 use fetch::{Answer, Order, Trouble};
 use orchestrator_core::outcome::Leg;
-use orchestrator_core::{ErrorClass, Failure, FieldError, Json, LimitKey, Limits, Millis, Outcome};
+use orchestrator_core::{BadLimit, ErrorClass, Failure, FieldError, Json, LimitKey, Limits, Millis, Outcome};
 use orchestrator_store::clock::Clock;
 use payload::{Download, Source};
 use reqwest::Url;
@@ -208,5 +208,12 @@ impl Handler for Downloader {
 
     fn check(&self, payload: &Json) -> Vec<FieldError> {
         Download::parse(payload).err().unwrap_or_default()
+    }
+
+    /// A download starts under the limits of its first source.
+    fn limits(&self, payload: &Json, named: Limits) -> Result<Limits, BadLimit> {
+        let Some(first) = first_limits(payload) else { return Ok(named) };
+        let others = named.keys().iter().filter(|key| !matches!(key.kind(), "host" | "resolver"));
+        Limits::new(others.chain(first.keys()).cloned())
     }
 }

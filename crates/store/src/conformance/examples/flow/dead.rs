@@ -31,12 +31,13 @@ pub(in crate::conformance::examples) async fn a_discard_only_puts_it_away(world:
     let id = world.start(chain()).await;
     world.run("a", failed(ErrorClass::Permanent)).await;
     let letter = world.dead().await[0].task;
+    assert_eq!(world.line().await.dead, 1);
     assert_eq!(world.control(Command::Discard(letter)).await, Controlled::Done(JobState::Failed));
     assert_eq!(world.dead().await, []);
     let task = world.named(id, "a").await;
     assert_eq!((task.state, task.dead, task.history.len()), (Failed, None, 1), "it stays failed");
     let line = world.line().await;
-    assert_eq!((line.failed, line.oldest_failed), (1, None));
+    assert_eq!((line.failed, line.dead, line.oldest_failed), (1, 0, None));
     for command in [Command::Discard(letter), Command::Requeue(letter)] {
         assert_eq!(world.control(command.clone()).await, Controlled::NoSuchTask, "{command:?}");
     }

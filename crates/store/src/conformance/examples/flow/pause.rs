@@ -146,7 +146,8 @@ pub(in crate::conformance::examples) async fn a_place_that_was_given_between_two
     let id = world.add(new(flow([task("a")])).run_at(START + Millis::secs(10))).await;
     pause(world, id, JobState::Paused).await;
     world.advance(Millis::secs(20));
-    let answers = world.store.control(vec![Command::Resume(id), Command::Pause(id)]).await.unwrap();
+    let both = [Command::Resume(id), Command::Pause(id)].map(Into::into).to_vec();
+    let answers = world.store.control(both).await.unwrap();
     assert_eq!(answers, [Controlled::Done(JobState::Running), Controlled::Done(JobState::Paused)]);
     assert!(world.named(id, "a").await.held);
     resume(world, id).await;

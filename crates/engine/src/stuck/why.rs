@@ -1,12 +1,13 @@
 //! Why a job that is alive does not move.
 
-use crate::output::age;
+use orchestrator_core::human::age;
 use orchestrator_core::{JobState, LimitRule, Millis, TaskState, Timestamp};
 use orchestrator_store::{JobView, LimitView, TaskView};
 use serde::Serialize;
 
 /// One thing that a job waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Why {
     /// The task that waits; none where it is the job itself.
     pub task: Option<String>,
@@ -17,19 +18,19 @@ pub struct Why {
 }
 
 /// The last moment at which something of a task changed, as far as it shows.
-pub fn task_moved(task: &TaskView) -> Option<Timestamp> {
+pub(super) fn task_moved(task: &TaskView) -> Option<Timestamp> {
     let attempts = task.history.iter().map(|record| record.at).max();
     [task.since, task.started, task.ended, attempts].into_iter().flatten().max()
 }
 
 /// The same of a job. Items of its tasks are for the caller to look at.
-pub fn job_moved(job: &JobView) -> Timestamp {
+pub(super) fn job_moved(job: &JobView) -> Timestamp {
     let tasks = job.tasks.iter().filter_map(task_moved);
     tasks.chain(job.started).chain([job.created]).max().unwrap_or(job.created)
 }
 
 /// What keeps a live job as a whole from moving.
-pub fn of_job(job: &JobView) -> Option<Why> {
+pub(super) fn of_job(job: &JobView) -> Option<Why> {
     let (code, reason) = if job.state == JobState::Paused {
         ("paused", "it is paused: `jobs resume` lets it go on".to_owned())
     } else if !job.waits_for.is_empty() {
@@ -42,7 +43,7 @@ pub fn of_job(job: &JobView) -> Option<Why> {
 }
 
 /// What a live task waits for.
-pub fn of_task(task: &TaskView, limits: &[LimitView], now: Timestamp) -> Option<Why> {
+pub(super) fn of_task(task: &TaskView, limits: &[LimitView], now: Timestamp) -> Option<Why> {
     let (code, reason) = match task.state {
         TaskState::Retrying => {
             let due = task.due.map(|due| due.since(now)).unwrap_or(Millis(0));

@@ -1,0 +1,1 @@
+SELECT sha256 FROM documents WHERE seq = ?1

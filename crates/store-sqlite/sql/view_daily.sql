@@ -1,0 +1,1 @@
+SELECT day, what, n FROM daily ORDER BY day DESC

@@ -1,0 +1,1 @@
+SELECT n, at, events FROM journal WHERE n >= ?1 ORDER BY n

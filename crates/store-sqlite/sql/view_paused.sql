@@ -1,0 +1,1 @@
+SELECT queue, since FROM paused ORDER BY queue

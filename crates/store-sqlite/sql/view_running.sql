@@ -1,0 +1,1 @@
+SELECT worker, count(*) FROM leases GROUP BY worker
