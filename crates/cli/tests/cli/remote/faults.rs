@@ -71,6 +71,6 @@ fn a_worker_waits_for_its_server_and_a_command_does_not() {
     until("the worker to say so", || worker.log().contains("cannot reach the server"));
     let server = Server::start_at(&place, &free, &[]);
     let listed = || place.run(&["workers", "list", "--server", &server.url, "-o", "jsonl"]).stdout;
-    until("the worker to be there", || listed().contains("working"));
+    until("the worker to be there", || listed().contains("\"gone\":false"));
     assert!(worker.runs(), "{}", worker.log());
 }
