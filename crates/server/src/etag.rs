@@ -4,14 +4,17 @@
 //! moves would never hold.
 
 use crate::problem::Problem;
+use axum::extract::FromRequestParts;
+use axum::http::HeaderValue;
 use axum::http::header::{ETAG, IF_MATCH};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::request::Parts;
 use axum::response::Response;
-use orchestrator_core::JobState;
 use orchestrator_engine::{JobError, JobHandle};
 use orchestrator_store::JobView;
 use siphasher::sip::SipHasher13;
+use std::convert::Infallible;
 use std::hash::{Hash, Hasher};
+use utoipa::IntoParams;
 
 /// The tag of a job.
 pub fn of(job: &JobView) -> String {
@@ -28,15 +31,33 @@ pub fn put(response: &mut Response, job: &JobView) {
     }
 }
 
-/// What a request expects of a job, by its `If-Match`: the state in which the caller saw it. None where it expects nothing.
-pub async fn expected(headers: &HeaderMap, handle: &JobHandle) -> Result<Option<JobState>, Problem> {
-    let Some(given) = headers.get(IF_MATCH) else { return Ok(None) };
-    let job = handle.view().await?;
-    let tag = of(&job);
-    let given = given.to_str().unwrap_or_default();
-    if given.split(',').map(str::trim).any(|one| one == "*" || one == tag) {
-        Ok(Some(job.state))
-    } else {
-        Err(JobError::Changed { job: job.id, state: job.state }.into())
+/// The `If-Match` of a request.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+pub struct IfMatch {
+    /// The tag of the job as it was seen: nothing is done if it has changed.
+    #[param(rename = "If-Match", value_type = Option<String>)]
+    given: Option<HeaderValue>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
+    type Rejection = Infallible;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(IfMatch { given: parts.headers.get(IF_MATCH).cloned() })
+    }
+}
+
+impl IfMatch {
+    /// The job, to be changed only while it is in the state in which the caller saw it, where the request says so.
+    pub async fn guard(self, handle: JobHandle) -> Result<JobHandle, Problem> {
+        let Some(given) = self.given else { return Ok(handle) };
+        let job = handle.view().await?;
+        let tag = of(&job);
+        let given = given.to_str().unwrap_or_default();
+        if given.split(',').map(str::trim).any(|one| one == "*" || one == tag) {
+            Ok(handle.expecting(job.state))
+        } else {
+            Err(JobError::Changed { job: job.id, state: job.state }.into())
+        }
     }
 }

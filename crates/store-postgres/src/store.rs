@@ -178,7 +178,12 @@ impl Store for PostgresStore {
         if !self.leader.leads().await {
             return Ok(Swept::default());
         }
-        self.run(|verbs| async move { verbs.expired(&ask).await }).await
+        let swept = self.run(|verbs| async move { verbs.expired(&ask).await }).await?;
+        // Bit by bit, so that who listens for the first time in weeks need not wait for weeks of numbers.
+        if let Err(error) = self.number_journal().await {
+            tracing::warn!(%error, "new entries of the journal have no numbers yet; the next sweep tries again");
+        }
+        Ok(swept)
     }
 
     async fn control(&self, wishes: Vec<Wish>) -> StoreResult<Vec<Controlled>> {
@@ -314,7 +319,7 @@ impl Catalog for PostgresStore {
         if !unnumbered {
             return Ok(page);
         }
-        self.number_journal().await?;
+        self.number_all_of_the_journal().await?;
         Ok(read!(self, reader => reader.journal(after, limit))?.0)
     }
 
@@ -323,15 +328,20 @@ impl Catalog for PostgresStore {
         if !unnumbered {
             return Ok(range);
         }
-        self.number_journal().await?;
+        self.number_all_of_the_journal().await?;
         Ok(read!(self, reader => reader.journal_range())?.0)
     }
 }
 
 impl PostgresStore {
-    /// What is committed later is for the next who asks: else one who reads while others write would never be answered.
-    async fn number_journal(&self) -> StoreResult<()> {
+    /// Gives numbers to the next entries of the journal, and tells whether there may be more without.
+    async fn number_journal(&self) -> StoreResult<bool> {
         let mut client = self.verbs.connections.writer().await?;
         crate::read::number_journal(&mut client).await.map_err(at_read)
+    }
+
+    async fn number_all_of_the_journal(&self) -> StoreResult<()> {
+        while self.number_journal().await? {}
+        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! A server in a process of its own, so that its time and its memory are its own.
 
+use super::place::Place;
 use crate::error::{CliError, CliResult};
 use crate::exit::Exit;
 use crate::output::Output;
@@ -24,6 +25,12 @@ pub struct Server {
 }
 
 impl Server {
+    /// Starts `serve` on a new store.
+    pub async fn serve(place: &Place, name: &str) -> CliResult<Server> {
+        let db = place.db(name)?;
+        Server::start(["serve", "--listen", "127.0.0.1:0", "--db", &db]).await
+    }
+
     /// Starts this very program with arguments, and waits until it tells its address.
     pub async fn start(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> CliResult<Server> {
         let me = std::env::current_exe().map_err(io)?;

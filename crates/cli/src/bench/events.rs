@@ -27,16 +27,13 @@ const SETTLE: Duration = Duration::from_secs(2);
 const AT_ONCE: usize = 64;
 
 /// Measures.
-pub async fn run(args: &EventsArgs, out: &Output) -> CliResult<Report> {
+pub async fn run(args: &EventsArgs, place: &Place, out: &Output, report: &mut Report) -> CliResult<()> {
     let needed = args.clients + 100;
     if let Some(most) = descriptors::raise().filter(|most| *most < needed) {
         let message = format!("{} clients need {needed} open files, and {most} are allowed", args.clients);
         return Err(CliError::new(Exit::Error, "bench", message).hint("raise the limit with `ulimit -n`"));
     }
-    let dir = Place::scratch(&args.dir)?;
-    let db = dir.path().join("events.db").display().to_string();
-    let server = Server::start(["serve", "--listen", "127.0.0.1:0", "--db", &db]).await?;
-    let mut report = Report::new("SQLite, one server, SSE over loopback");
+    let server = Server::serve(place, "events").await?;
     report.memory_of("memory of the server, nobody listens", server.pid());
     out.note(format!("{} clients connect", args.clients));
     let mut listeners = listen(server.address, args).await?;
@@ -51,8 +48,7 @@ pub async fn run(args: &EventsArgs, out: &Output) -> CliResult<Report> {
     }
     report.latency("from the submit's answer to a client", samples);
     report.memory_of("memory of the server, after the events", server.pid());
-    server.end().await?;
-    Ok(report)
+    server.end().await
 }
 
 /// Opens all connections; each gives back when every event arrived.

@@ -21,7 +21,7 @@ use crate::exit::Exit;
 use clap::{Args, Subcommand, ValueEnum};
 use place::Place;
 use report::Report;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
@@ -65,7 +65,7 @@ pub enum BenchCommand {
     /// Listen to events of a server with many clients, and measure how soon they arrive
     #[command(before_help = "Examples:
   orchestrator bench events
-  orchestrator bench events --clients 5000 --jobs 100 --json")]
+  orchestrator bench events --clients 5000 --jobs 100 --json --db postgres://me@localhost/bench")]
     Events(EventsArgs),
     /// The bare database, writing the same rows with nothing around it
     #[command(before_help = "Examples:
@@ -166,7 +166,7 @@ pub struct EventsArgs {
     /// The pause between two of them, in milliseconds
     #[arg(long, default_value_t = 100, value_name = "MS")]
     pub every: u64,
-    /// A directory for the server's file, which is removed again
+    /// A directory for the server's file, where --db is no URL; it is removed again
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub dir: PathBuf,
 }
@@ -223,25 +223,29 @@ pub async fn run(args: BenchArgs, globals: &Globals) -> CliResult {
         BenchCommand::Queue(args) => {
             let measure =
                 async |place: &Place, report: &mut Report| scenarios::run(args, place, &out, report).await;
-            on_a_place(globals, &args.load.send, measure).await?.show(&out)?;
+            on_a_place(globals, &args.load.send.dir, measure).await?.show(&out)?;
         }
         BenchCommand::Flows(args) => {
             let measure =
                 async |place: &Place, report: &mut Report| flows::run(args, place, &out, report).await;
-            on_a_place(globals, &args.send, measure).await?.show(&out)?;
+            on_a_place(globals, &args.send.dir, measure).await?.show(&out)?;
         }
         BenchCommand::Raw(load) => {
             let measure =
                 async |place: &Place, report: &mut Report| raw::run(load, place, &out, report).await;
-            on_a_place(globals, &load.send, measure).await?.show(&out)?;
+            on_a_place(globals, &load.send.dir, measure).await?.show(&out)?;
         }
         BenchCommand::Server(args) => {
             let measure =
                 async |place: &Place, report: &mut Report| server::run(args, place, &out, report).await;
-            on_a_place(globals, &args.send, measure).await?.show(&out)?;
+            on_a_place(globals, &args.send.dir, measure).await?.show(&out)?;
         }
         BenchCommand::Endpoint { file } => return server::bare::serve(file, &out).await,
-        BenchCommand::Events(args) => events::run(args, &out).await?.show(&out)?,
+        BenchCommand::Events(args) => {
+            let measure =
+                async |place: &Place, report: &mut Report| events::run(args, place, &out, report).await;
+            on_a_place(globals, &args.dir, measure).await?.show(&out)?;
+        }
     }
     Ok(Exit::Ok)
 }
@@ -249,10 +253,10 @@ pub async fn run(args: BenchArgs, globals: &Globals) -> CliResult {
 /// Measures on a disk or in a database, and leaves nothing behind.
 async fn on_a_place(
     globals: &Globals,
-    send: &SendArgs,
+    dir: &Path,
     measure: impl AsyncFnOnce(&Place, &mut Report) -> CliResult<()>,
 ) -> CliResult<Report> {
-    let place = Place::new(globals, send)?;
+    let place = Place::new(globals, dir)?;
     let mut report = Report::new(place.about().await?);
     let done = measure(&place, &mut report).await;
     place.clean().await.and(done)?;

@@ -1,7 +1,6 @@
 //! Where a benchmark works: a directory on the disk to measure, or a PostgreSQL database. Every scenario gets a store
 //! of its own, and nothing is left behind.
 
-use super::SendArgs;
 use super::load::failed;
 use super::raw::{Bare, postgres, sqlite};
 use crate::cli::Globals;
@@ -34,24 +33,19 @@ pub struct Server {
 
 impl Place {
     /// The database that `--db` names, where that is a URL; else the disk under `--dir`.
-    pub fn new(globals: &Globals, send: &SendArgs) -> CliResult<Place> {
+    pub fn new(globals: &Globals, dir: &Path) -> CliResult<Place> {
         let session = Session::start(globals, vec![])?;
         let config = session.config.store;
         if database::is_url(&config.db) {
             return Ok(Place::Server(Server { config, made: Mutex::default() }));
         }
-        Place::dir(send)
-    }
-
-    /// A scratch directory.
-    pub fn dir(send: &SendArgs) -> CliResult<Place> {
-        Place::scratch(&send.dir).map(Place::Dir)
+        Place::dir(dir)
     }
 
     /// A new directory in another, which is gone when it is dropped.
-    pub fn scratch(dir: &Path) -> CliResult<TempDir> {
+    pub fn dir(dir: &Path) -> CliResult<Place> {
         let made = tempfile::Builder::new().prefix(".orchestrator-bench-").tempdir_in(dir);
-        made.map_err(|error| {
+        made.map(Place::Dir).map_err(|error| {
             CliError::new(Exit::Error, "io", format!("cannot write to {}: {error}", dir.display()))
                 .hint("name a directory on the disk to measure with --dir")
         })

@@ -1,9 +1,12 @@
-//! What a request can be refused with. An operation lists those that it can give; what each looks like is described once.
+//! What several operations answer. Above all what a request can be refused with: an operation lists those that it can give,
+//! and what each looks like is described once.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use utoipa::IntoResponses;
-use utoipa::openapi::{Ref, RefOr, Response};
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 
 /// Each refusal: its name, its status and when it is given.
 macro_rules! refusals {
@@ -53,6 +56,22 @@ impl IntoResponses for BadBody {
         let all = [BadRequest::responses(), SlowBody::responses(), TooLarge::responses()];
         let more = [Unsupported::responses(), Invalid::responses()];
         all.into_iter().chain(more).flatten().collect()
+    }
+}
+
+/// A job that something was done to.
+pub struct JobThen;
+
+impl IntoResponses for JobThen {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let job = ContentBuilder::new().schema(Some(Ref::from_schema_name("JobView"))).build();
+        let tag = HeaderBuilder::new()
+            .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
+            .description(Some("The tag of the job, for `If-Match`."))
+            .build();
+        let answer =
+            ResponseBuilder::new().description("The job as it is then.").content("application/json", job);
+        BTreeMap::from([("200".to_owned(), answer.header("ETag", tag).build().into())])
     }
 }
 

@@ -4,14 +4,14 @@ use crate::app::Shared;
 use crate::openapi::answers::{BadRequest, Conflict, NotFound, Unavailable};
 use crate::openapi::tag;
 use crate::parameters::Parameters;
-use crate::path::Path;
+use crate::path::{OfTask, Path};
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use orchestrator_api::dead_letters::DeadLetterPage;
+use orchestrator_core::TaskId;
 use orchestrator_core::schema::Name;
-use orchestrator_core::{JobId, TaskId};
 use orchestrator_engine::JobError;
 use orchestrator_store::{Command, Controlled, LineFilter};
 use utoipa_axum::router::OpenApiRouter;
@@ -60,17 +60,11 @@ async fn list(State(app): State<Shared>, RawQuery(query): RawQuery) -> Result<Js
 /// And what comes after it.
 #[utoipa::path(
     post, path = "/dead-letters/{job}/{index}/requeue", operation_id = "requeue_dead_letter", tag = tag::DEAD_LETTERS,
-    params(
-        ("job" = JobId, Path, description = "The job."),
-        ("index" = u32, Path, description = "The place of the task in it."),
-    ),
+    params(OfTask),
     responses((status = 204, description = "It is in line again."), BadRequest, NotFound, Conflict, Unavailable),
 )]
-async fn requeue(
-    State(app): State<Shared>,
-    Path((job, index)): Path<(String, String)>,
-) -> Result<StatusCode, Problem> {
-    decide(&app, task(&job, &index)?, Command::Requeue).await
+async fn requeue(State(app): State<Shared>, Path(letter): Path<OfTask>) -> Result<StatusCode, Problem> {
+    decide(&app, letter, Command::Requeue).await
 }
 
 /// Discards a dead letter
@@ -78,27 +72,19 @@ async fn requeue(
 /// The task is taken out of the dead letters, and stays failed.
 #[utoipa::path(
     delete, path = "/dead-letters/{job}/{index}", operation_id = "discard_dead_letter", tag = tag::DEAD_LETTERS,
-    params(
-        ("job" = JobId, Path, description = "The job."),
-        ("index" = u32, Path, description = "The place of the task in it."),
-    ),
+    params(OfTask),
     responses((status = 204, description = "It is gone."), BadRequest, NotFound, Conflict, Unavailable),
 )]
-async fn discard(
-    State(app): State<Shared>,
-    Path((job, index)): Path<(String, String)>,
+async fn discard(State(app): State<Shared>, Path(letter): Path<OfTask>) -> Result<StatusCode, Problem> {
+    decide(&app, letter, Command::Discard).await
+}
+
+async fn decide(
+    app: &Shared,
+    OfTask { job, index }: OfTask,
+    command: fn(TaskId) -> Command,
 ) -> Result<StatusCode, Problem> {
-    decide(&app, task(&job, &index)?, Command::Discard).await
-}
-
-fn task(job: &str, index: &str) -> Result<TaskId, Problem> {
-    format!("{job}/{index}")
-        .parse()
-        .map_err(|error: orchestrator_core::id::BadTaskId| Problem::parameter("task", error.to_string()))
-}
-
-async fn decide(app: &Shared, task: TaskId, command: fn(TaskId) -> Command) -> Result<StatusCode, Problem> {
-    let job: JobId = task.job;
+    let task = TaskId { job, index };
     match app.engine.control(vec![command(task)]).await?.pop() {
         Some(Controlled::Done(_)) => Ok(StatusCode::NO_CONTENT),
         Some(Controlled::Superseded(by)) => Err(JobError::Superseded { job, by }.into()),

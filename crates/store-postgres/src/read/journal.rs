@@ -1,5 +1,6 @@
-//! The journal. An entry gets its number when it is read for the first time, after its commit: so numbers follow each
-//! other without gaps in the order in which readers can see the entries, and none appears behind one that was read.
+//! The journal. An entry gets its number after its commit, from the leader's next sweep or from one who reads before that:
+//! so numbers follow each other without gaps in the order in which readers can see the entries, and none appears behind
+//! one that was read.
 
 use super::jobs::read_run;
 use super::row::Columns;
@@ -32,20 +33,17 @@ struct About {
     head: Option<(Arc<Plan>, Run)>,
 }
 
-/// Gives numbers to all entries that are committed and have none. The connection must be one that can write.
-pub async fn number(client: &mut Client) -> Read<()> {
-    loop {
-        // Each statement sees what is committed when it begins: the one that gives numbers, what those before it gave.
-        let tx: Transaction<'_> = client.transaction().await?;
-        let lock = tx.prepare_cached(sql::JOURNAL_LOCK).await?;
-        tx.execute(&lock, &[&NUMBERING]).await?;
-        let give = tx.prepare_cached(sql::JOURNAL_NUMBER).await?;
-        let given = tx.execute(&give, &[&NUMBERED]).await?;
-        tx.commit().await?;
-        if (given as i64) < NUMBERED {
-            return Ok(());
-        }
-    }
+/// Gives numbers to entries that are committed and have none, and tells whether that may not have been all of them. The
+/// connection must be one that can write.
+pub async fn number(client: &mut Client) -> Read<bool> {
+    // Each statement sees what is committed when it begins: the one that gives numbers, what those before it gave.
+    let tx: Transaction<'_> = client.transaction().await?;
+    let lock = tx.prepare_cached(sql::JOURNAL_LOCK).await?;
+    tx.execute(&lock, &[&NUMBERING]).await?;
+    let give = tx.prepare_cached(sql::JOURNAL_NUMBER).await?;
+    let given = tx.execute(&give, &[&NUMBERED]).await?;
+    tx.commit().await?;
+    Ok(given as i64 >= NUMBERED)
 }
 
 impl Reader<'_> {

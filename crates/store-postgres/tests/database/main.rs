@@ -4,6 +4,7 @@ mod connect;
 mod errors;
 mod forget;
 mod history;
+mod journal;
 mod lost_answer;
 mod schema;
 mod tls;

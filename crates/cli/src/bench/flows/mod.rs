@@ -116,7 +116,7 @@ mod tests {
     async fn every_scenario_does_its_work() {
         for plain in [false, true] {
             let args = args(plain);
-            let place = Place::dir(&args.send).unwrap();
+            let place = Place::dir(&args.send.dir).unwrap();
             let out = Output::new(Format::Json, Color::Never, true);
             let mut report = Report::new("test");
             for shape in [Shape::Chain, Shape::Diamond] {
@@ -130,7 +130,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn work_that_was_not_done_is_found() {
         let args = args(false);
-        let place = Place::dir(&args.send).unwrap();
+        let place = Place::dir(&args.send.dir).unwrap();
         let load = load(&args, Shape::Chain);
         let bench = load.open(&place, "chain").await.unwrap();
         bench.submit(10, 5, |job| job).await.unwrap();

@@ -64,18 +64,12 @@ pub async fn run(args: &ServerArgs, place: &Place, out: &Output, report: &mut Re
     Ok(())
 }
 
-/// A server of this program on a new store.
-async fn serve(place: &Place, name: &str) -> CliResult<Server> {
-    let db = place.db(name)?;
-    Server::start(["serve", "--listen", "127.0.0.1:0", "--db", &db]).await
-}
-
 /// One job per request, from many connections, in turn with the bare endpoint.
 async fn post(args: &ServerArgs, place: &Place, out: &Output, report: &mut Report) -> CliResult<()> {
     out.note(format!("POST /jobs from {} connections ...", args.connections));
-    let ours = serve(place, "post").await?;
+    let ours = Server::serve(place, "post").await?;
     // The bare endpoint stores in a file on the same disk.
-    let scratch = Place::dir(&args.send)?;
+    let scratch = Place::dir(&args.send.dir)?;
     let bare = match args.no_raw {
         true => None,
         false => Some(Server::start(["bench", "endpoint", &scratch.db("endpoint")?]).await?),

@@ -1,6 +1,7 @@
 //! Workers that work for a server over HTTP, in small batches.
 
 use super::super::Keys;
+use super::super::child::Server;
 use super::super::load::{Bench, failed, pool_config};
 use super::super::place::Place;
 use super::super::queue;
@@ -20,7 +21,7 @@ const WORKERS: usize = 4;
 /// Submits in batches, then leases, runs and settles in batches: all of it over HTTP.
 pub async fn run(args: &ServerArgs, place: &Place, out: &Output, report: &mut Report) -> CliResult<()> {
     out.note(format!("{WORKERS} remote workers, at most {} tasks in a message ...", args.tasks));
-    let server = super::serve(place, "remote").await?;
+    let server = Server::serve(place, "remote").await?;
     let client = Client::new(&server.url()).map_err(failed)?;
     let store = RemoteStore::open(client.clone()).await.map_err(failed)?;
     let engine = Engine::new(Arc::new(store), EngineConfig::default());

@@ -26,7 +26,7 @@ fn a_killed_one_goes_on_where_it_was() {
             "one": { "handler": "command", "with": { "run": ["sh", "-c", "echo one >> ran"], "cwd": cwd } },
             "two": {
                 "handler": "command", "needs": ["one"],
-                "with": { "run": ["sh", "-c", format!("{WAIT_FOR_GO}; echo two >> ran")], "cwd": cwd },
+                "with": { "run": ["sh", "-c", format!("echo begun > two; {WAIT_FOR_GO}; echo two >> ran")], "cwd": cwd },
             },
         },
     });
@@ -37,7 +37,9 @@ fn a_killed_one_goes_on_where_it_was() {
         let job = place.json(&["jobs", "list", "--server", server]);
         job["state"].as_str().unwrap().to_owned()
     };
-    until("the first task to end", || place.read("ran") == "one\n");
+    // The second begins only when the end of the first is on disk; a file that the first writes
+    // would be there before that.
+    until("the second task to begin", || place.path("two").exists());
     first.signal(Signal::KILL);
     first.end();
     assert!(place.path(".orchestrator/orchestrator.db").exists());

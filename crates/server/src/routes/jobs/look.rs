@@ -1,12 +1,11 @@
 //! One job: as it is, how far it is, and its end.
 
-use super::id;
 use crate::app::{App, Shared};
 use crate::etag;
 use crate::openapi::answers::{BadRequest, NotFound, Unavailable};
 use crate::openapi::tag;
 use crate::parameters::Parameters;
-use crate::path::Path;
+use crate::path::OfJob;
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::{RawQuery, State};
@@ -30,14 +29,14 @@ const USUAL_WAIT: Millis = Millis::secs(30);
 /// With its tasks, what was tried and how it ended.
 #[utoipa::path(
     get, path = "/jobs/{id}", operation_id = "get_job", tag = tag::JOBS,
-    params(("id" = JobId, Path, description = "The job.")),
+    params(OfJob),
     responses(
         (status = 200, description = "The job.", body = JobView, headers(("ETag" = String, description = "The tag of the job, for `If-Match`."))),
         BadRequest, NotFound, Unavailable,
     ),
 )]
-pub async fn job(State(app): State<Shared>, Path(text): Path<String>) -> Result<Response, Problem> {
-    let job = app.engine.handle(id(&text)?).view().await?;
+pub async fn job(State(app): State<Shared>, OfJob(id): OfJob) -> Result<Response, Problem> {
+    let job = app.engine.handle(id).view().await?;
     Ok(shown(StatusCode::OK, &job))
 }
 
@@ -46,15 +45,14 @@ pub async fn job(State(app): State<Shared>, Path(text): Path<String>) -> Result<
 /// As it was sent with the job, under its own media type.
 #[utoipa::path(
     get, path = "/jobs/{id}/document", operation_id = "get_job_document", tag = tag::JOBS,
-    params(("id" = JobId, Path, description = "The job.")),
+    params(OfJob),
     responses(
         (status = 200, description = "The document.", body = String, content_type = "*/*",
             headers(("Content-Disposition" = String, description = "Its name."))),
         BadRequest, NotFound, Unavailable,
     ),
 )]
-pub async fn document(State(app): State<Shared>, Path(text): Path<String>) -> Result<Response, Problem> {
-    let id = id(&text)?;
+pub async fn document(State(app): State<Shared>, OfJob(id): OfJob) -> Result<Response, Problem> {
     let Some(document) = app.engine.store().document(id).await? else {
         // Tells a job without a document from none.
         app.engine.handle(id).view().await?;
@@ -74,14 +72,11 @@ pub async fn document(State(app): State<Shared>, Path(text): Path<String>) -> Re
 /// Tells how far a job is
 #[utoipa::path(
     get, path = "/jobs/{id}/progress", operation_id = "get_job_progress", tag = tag::JOBS,
-    params(("id" = JobId, Path, description = "The job.")),
+    params(OfJob),
     responses((status = 200, description = "Its progress.", body = Progress), BadRequest, NotFound, Unavailable),
 )]
-pub async fn progress(
-    State(app): State<Shared>,
-    Path(text): Path<String>,
-) -> Result<Json<Progress>, Problem> {
-    Ok(Json(app.engine.handle(id(&text)?).progress().await?))
+pub async fn progress(State(app): State<Shared>, OfJob(id): OfJob) -> Result<Json<Progress>, Problem> {
+    Ok(Json(app.engine.handle(id).progress().await?))
 }
 
 /// Waits for the end of a job
@@ -90,7 +85,7 @@ pub async fn progress(
 #[utoipa::path(
     get, path = "/jobs/{id}/wait", operation_id = "wait_for_job", tag = tag::JOBS,
     params(
-        ("id" = JobId, Path, description = "The job."),
+        OfJob,
         ("timeout" = Option<String>, Query, description = "How long, at most 10m; 30s unless given.", pattern = r"^([0-9]{1,5}ms|[1-5]?[0-9]?[0-9]s|[0-9]m|10m)$", example = "30s"),
     ),
     responses(
@@ -101,10 +96,9 @@ pub async fn progress(
 )]
 pub async fn wait(
     State(app): State<Shared>,
-    Path(text): Path<String>,
+    OfJob(id): OfJob,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let id = id(&text)?;
     let mut parameters = Parameters::of(query.as_deref());
     let limit = span(&mut parameters, "timeout").unwrap_or(USUAL_WAIT);
     parameters.done()?;

@@ -11,9 +11,7 @@ mod stuck;
 mod tasks;
 
 use crate::app::Shared;
-use crate::problem::Problem;
 use axum::extract::DefaultBodyLimit;
-use orchestrator_core::JobId;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
@@ -40,9 +38,4 @@ pub fn routes(max_document: usize) -> OpenApiRouter<Shared> {
         .routes(routes!(tasks::list))
         .routes(routes!(tasks::one))
         .routes(routes!(tasks::items))
-}
-
-/// The job that a path names.
-fn id(text: &str) -> Result<JobId, Problem> {
-    text.parse().map_err(|error: orchestrator_core::id::BadId| Problem::parameter("id", error.to_string()))
 }

@@ -1,19 +1,19 @@
 //! Pause, resume, cancel, recover, retry and rerun.
 
-use super::{id, look};
+use super::look;
 use crate::app::Shared;
 use crate::body::{JsonBody, read_or_default as read};
-use crate::etag;
-use crate::openapi::answers::{BadBody, BadRequest, Changed, Conflict, NotFound, Unavailable};
+use crate::etag::IfMatch;
+use crate::openapi::answers::{BadBody, BadRequest, Changed, Conflict, JobThen, NotFound, Unavailable};
 use crate::openapi::tag;
-use crate::path::Path;
+use crate::path::OfJob;
 use crate::problem::Problem;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::http::header::LOCATION;
-use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use orchestrator_api::jobs::{Recovery, Rerun};
-use orchestrator_core::{JobId, JobState};
+use orchestrator_core::JobState;
 use orchestrator_engine::{JobError, JobHandle};
 use orchestrator_store::JobView;
 
@@ -22,18 +22,11 @@ use orchestrator_store::JobView;
 /// Nothing new of it starts; what runs may finish. Its clock stands still.
 #[utoipa::path(
     post, path = "/jobs/{id}/pause", operation_id = "pause_job", tag = tag::JOBS,
-    params(("id" = JobId, Path, description = "The job."), ("If-Match" = Option<String>, Header, description = "The tag of the job as it was seen: nothing is done if it has changed.")),
-    responses(
-        (status = 200, description = "The job, which is paused or about to be.", body = JobView, headers(("ETag" = String, description = "The tag of the job, for `If-Match`."))),
-        BadRequest, NotFound, Conflict, Changed, Unavailable,
-    ),
+    params(OfJob, IfMatch),
+    responses(JobThen, BadRequest, NotFound, Conflict, Changed, Unavailable),
 )]
-pub async fn pause(
-    State(app): State<Shared>,
-    Path(text): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    steer(&app, &headers, id(&text)?, JobHandle::pause).await
+pub async fn pause(State(app): State<Shared>, OfJob(id): OfJob, seen: IfMatch) -> Result<Response, Problem> {
+    steer(app.engine.handle(id), seen, JobHandle::pause).await
 }
 
 /// Resumes a job
@@ -41,18 +34,11 @@ pub async fn pause(
 /// It goes on after a pause.
 #[utoipa::path(
     post, path = "/jobs/{id}/resume", operation_id = "resume_job", tag = tag::JOBS,
-    params(("id" = JobId, Path, description = "The job."), ("If-Match" = Option<String>, Header, description = "The tag of the job as it was seen: nothing is done if it has changed.")),
-    responses(
-        (status = 200, description = "The job, which goes on.", body = JobView, headers(("ETag" = String, description = "The tag of the job, for `If-Match`."))),
-        BadRequest, NotFound, Conflict, Changed, Unavailable,
-    ),
+    params(OfJob, IfMatch),
+    responses(JobThen, BadRequest, NotFound, Conflict, Changed, Unavailable),
 )]
-pub async fn resume(
-    State(app): State<Shared>,
-    Path(text): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    steer(&app, &headers, id(&text)?, JobHandle::resume).await
+pub async fn resume(State(app): State<Shared>, OfJob(id): OfJob, seen: IfMatch) -> Result<Response, Problem> {
+    steer(app.engine.handle(id), seen, JobHandle::resume).await
 }
 
 /// Cancels a job
@@ -60,18 +46,11 @@ pub async fn resume(
 /// It ends now: what runs is stopped, and no result is taken any more.
 #[utoipa::path(
     post, path = "/jobs/{id}/cancel", operation_id = "cancel_job", tag = tag::JOBS,
-    params(("id" = JobId, Path, description = "The job."), ("If-Match" = Option<String>, Header, description = "The tag of the job as it was seen: nothing is done if it has changed.")),
-    responses(
-        (status = 200, description = "The job, which is cancelled.", body = JobView, headers(("ETag" = String, description = "The tag of the job, for `If-Match`."))),
-        BadRequest, NotFound, Conflict, Changed, Unavailable,
-    ),
+    params(OfJob, IfMatch),
+    responses(JobThen, BadRequest, NotFound, Conflict, Changed, Unavailable),
 )]
-pub async fn cancel(
-    State(app): State<Shared>,
-    Path(text): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    steer(&app, &headers, id(&text)?, JobHandle::cancel).await
+pub async fn cancel(State(app): State<Shared>, OfJob(id): OfJob, seen: IfMatch) -> Result<Response, Problem> {
+    steer(app.engine.handle(id), seen, JobHandle::cancel).await
 }
 
 /// Cancels a job, by another name
@@ -79,18 +58,11 @@ pub async fn cancel(
 /// The same as `POST /jobs/{id}/cancel`. The job stays and can be looked at.
 #[utoipa::path(
     delete, path = "/jobs/{id}", operation_id = "delete_job", tag = tag::JOBS,
-    params(("id" = JobId, Path, description = "The job."), ("If-Match" = Option<String>, Header, description = "The tag of the job as it was seen: nothing is done if it has changed.")),
-    responses(
-        (status = 200, description = "The job, which is cancelled.", body = JobView, headers(("ETag" = String, description = "The tag of the job, for `If-Match`."))),
-        BadRequest, NotFound, Conflict, Changed, Unavailable,
-    ),
+    params(OfJob, IfMatch),
+    responses(JobThen, BadRequest, NotFound, Conflict, Changed, Unavailable),
 )]
-pub async fn delete(
-    State(app): State<Shared>,
-    Path(text): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    steer(&app, &headers, id(&text)?, JobHandle::cancel).await
+pub async fn delete(State(app): State<Shared>, OfJob(id): OfJob, seen: IfMatch) -> Result<Response, Problem> {
+    steer(app.engine.handle(id), seen, JobHandle::cancel).await
 }
 
 /// Retries a job
@@ -98,18 +70,11 @@ pub async fn delete(
 /// Runs again what failed in it, with its counters at zero.
 #[utoipa::path(
     post, path = "/jobs/{id}/retry", operation_id = "retry_job", tag = tag::JOBS,
-    params(("id" = JobId, Path, description = "The job."), ("If-Match" = Option<String>, Header, description = "The tag of the job as it was seen: nothing is done if it has changed.")),
-    responses(
-        (status = 200, description = "The job, which runs again.", body = JobView, headers(("ETag" = String, description = "The tag of the job, for `If-Match`."))),
-        BadRequest, NotFound, Conflict, Changed, Unavailable,
-    ),
+    params(OfJob, IfMatch),
+    responses(JobThen, BadRequest, NotFound, Conflict, Changed, Unavailable),
 )]
-pub async fn retry(
-    State(app): State<Shared>,
-    Path(text): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    steer(&app, &headers, id(&text)?, JobHandle::retry).await
+pub async fn retry(State(app): State<Shared>, OfJob(id): OfJob, seen: IfMatch) -> Result<Response, Problem> {
+    steer(app.engine.handle(id), seen, JobHandle::retry).await
 }
 
 /// Recovers a job
@@ -118,21 +83,18 @@ pub async fn retry(
 /// as often as its flow allows.
 #[utoipa::path(
     post, path = "/jobs/{id}/recover", operation_id = "recover_job", tag = tag::JOBS,
-    params(("id" = JobId, Path, description = "The job."), ("If-Match" = Option<String>, Header, description = "The tag of the job as it was seen: nothing is done if it has changed.")),
+    params(OfJob, IfMatch),
     request_body(content = Option<Recovery>, example = json!({ "from": "validate" })),
-    responses(
-        (status = 200, description = "The job, which runs again.", body = JobView, headers(("ETag" = String, description = "The tag of the job, for `If-Match`."))),
-        BadBody, NotFound, Conflict, Changed, Unavailable,
-    ),
+    responses(JobThen, BadBody, NotFound, Conflict, Changed, Unavailable),
 )]
 pub async fn recover(
     State(app): State<Shared>,
-    Path(text): Path<String>,
-    headers: HeaderMap,
+    OfJob(id): OfJob,
+    seen: IfMatch,
     JsonBody(body): JsonBody,
 ) -> Result<Response, Problem> {
     let Recovery { from } = read(&body)?;
-    steer(&app, &headers, id(&text)?, async |handle| handle.recover(from.as_deref()).await).await
+    steer(app.engine.handle(id), seen, async |handle| handle.recover(from.as_deref()).await).await
 }
 
 /// Reruns a job
@@ -140,7 +102,7 @@ pub async fn recover(
 /// A new job like this one, with the same input or another.
 #[utoipa::path(
     post, path = "/jobs/{id}/rerun", operation_id = "rerun_job", tag = tag::JOBS,
-    params(("id" = JobId, Path, description = "The job.")),
+    params(OfJob),
     request_body(content = Option<Rerun>, example = json!({ "input": { "source": "https://example.org/b" } })),
     responses(
         (status = 201, description = "The new job.", body = JobView, headers(("ETag" = String, description = "The tag of the job, for `If-Match`."), ("Location" = String, description = "Where it is."))),
@@ -149,26 +111,22 @@ pub async fn recover(
 )]
 pub async fn rerun(
     State(app): State<Shared>,
-    Path(text): Path<String>,
+    OfJob(id): OfJob,
     JsonBody(body): JsonBody,
 ) -> Result<Response, Problem> {
     let Rerun { input } = read(&body)?;
-    let again = app.engine.handle(id(&text)?).rerun(input).await?;
+    let again = app.engine.handle(id).rerun(input).await?;
     let job = again.view().await?;
     Ok(([(LOCATION, format!("/jobs/{}", job.id))], look::shown(StatusCode::CREATED, &job)).into_response())
 }
 
 /// Does one thing to a job, if it is as the caller saw it, and answers with what it is then.
 async fn steer(
-    app: &Shared,
-    headers: &HeaderMap,
-    id: JobId,
+    job: JobHandle,
+    seen: IfMatch,
     act: impl AsyncFnOnce(&JobHandle) -> Result<JobState, JobError>,
 ) -> Result<Response, Problem> {
-    let mut handle = app.engine.handle(id);
-    if let Some(state) = etag::expected(headers, &handle).await? {
-        handle = handle.expecting(state);
-    }
-    act(&handle).await?;
-    Ok(look::shown(StatusCode::OK, &handle.view().await?))
+    let job = seen.guard(job).await?;
+    act(&job).await?;
+    Ok(look::shown(StatusCode::OK, &job.view().await?))
 }

@@ -1,17 +1,16 @@
 //! The tasks of a job, and the items that they were expanded into.
 
-use super::id;
 use crate::app::{App, Shared};
 use crate::openapi::answers::{BadRequest, NotFound, Unavailable};
 use crate::openapi::tag;
 use crate::parameters::Parameters;
-use crate::path::Path;
+use crate::path::{OfJob, Path};
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use orchestrator_api::tasks::TaskList;
-use orchestrator_core::{JobId, TaskId};
+use orchestrator_core::TaskId;
 use orchestrator_store::{JobView, TaskView};
 
 /// How many items a page has unless it is asked for more or fewer.
@@ -24,11 +23,11 @@ const MOST: u32 = 500;
 /// Those of its flow, in order. Items of a `for_each` are told apart.
 #[utoipa::path(
     get, path = "/jobs/{id}/tasks", operation_id = "list_tasks", tag = tag::JOBS,
-    params(("id" = JobId, Path, description = "The job.")),
+    params(OfJob),
     responses((status = 200, description = "The tasks.", body = TaskList), BadRequest, NotFound, Unavailable),
 )]
-pub async fn list(State(app): State<Shared>, Path(text): Path<String>) -> Result<Json<TaskList>, Problem> {
-    let job = app.engine.handle(id(&text)?).view().await?;
+pub async fn list(State(app): State<Shared>, OfJob(id): OfJob) -> Result<Json<TaskList>, Problem> {
+    let job = app.engine.handle(id).view().await?;
     Ok(Json(TaskList { tasks: job.tasks, next: None }))
 }
 
@@ -38,16 +37,17 @@ pub async fn list(State(app): State<Shared>, Path(text): Path<String>) -> Result
 #[utoipa::path(
     get, path = "/jobs/{id}/tasks/{task}", operation_id = "get_task", tag = tag::JOBS,
     params(
-        ("id" = JobId, Path, description = "The job."),
+        OfJob,
         ("task" = String, Path, description = "The task.", min_length = 1, example = "main"),
     ),
     responses((status = 200, description = "The task.", body = TaskView), BadRequest, NotFound, Unavailable),
 )]
 pub async fn one(
     State(app): State<Shared>,
-    Path((text, task)): Path<(String, String)>,
+    OfJob(id): OfJob,
+    Path((_, task)): Path<(String, String)>,
 ) -> Result<Json<TaskView>, Problem> {
-    let job = app.engine.handle(id(&text)?).view().await?;
+    let job = app.engine.handle(id).view().await?;
     Ok(Json(find(&app, &job, &task).await?))
 }
 
@@ -57,7 +57,7 @@ pub async fn one(
 #[utoipa::path(
     get, path = "/jobs/{id}/tasks/{task}/items", operation_id = "list_items", tag = tag::JOBS,
     params(
-        ("id" = JobId, Path, description = "The job."),
+        OfJob,
         ("task" = String, Path, description = "The task.", min_length = 1, example = "label"),
         ("after" = Option<u32>, Query, description = "Go on after this number, the `next` of the page before."),
         ("limit" = Option<u32>, Query, description = "How many, 50 unless given.", minimum = 1, maximum = 500),
@@ -66,10 +66,10 @@ pub async fn one(
 )]
 pub async fn items(
     State(app): State<Shared>,
-    Path((text, task)): Path<(String, String)>,
+    OfJob(id): OfJob,
+    Path((_, task)): Path<(String, String)>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<TaskList>, Problem> {
-    let id = id(&text)?;
     let mut parameters = Parameters::of(query.as_deref());
     let after: Option<u32> = parameters.one("after");
     let limit: u32 = parameters.one("limit").unwrap_or(USUAL);
