@@ -35,8 +35,12 @@ pub struct Session {
 impl Session {
     /// Loads the configuration and starts the log.
     pub fn start(globals: &Globals, flags: Vec<Flag>) -> CliResult<Session> {
+        Session::start_from(globals, sources(globals, flags)?)
+    }
+
+    /// The same with the configuration from where it is told.
+    pub fn start_from(globals: &Globals, sources: Sources) -> CliResult<Session> {
         let out = globals.output();
-        let sources = sources(globals, flags)?;
         let loaded = config::load(&sources).map_err(|problems| CliError::config(&problems))?;
         log::start(&loaded.config, globals, out);
         Ok(Session { out, config: loaded.config, sources, server: globals.server() })
@@ -146,7 +150,7 @@ pub fn load(globals: &Globals, flags: Vec<Flag>) -> CliResult<Result<Loaded, Vec
 }
 
 /// Where the configuration comes from.
-fn sources(globals: &Globals, mut flags: Vec<Flag>) -> CliResult<Sources> {
+pub fn sources(globals: &Globals, mut flags: Vec<Flag>) -> CliResult<Sources> {
     if let Some(path) = globals.config.as_ref().filter(|path| !path.exists()) {
         return Err(CliError::new(Exit::NotFound, "not_found", "there is no such configuration file")
             .at(path.display().to_string())

@@ -1,11 +1,11 @@
 //! `orchestrator dev`
 
 use crate::cli::Globals;
-use crate::config::Flag;
+use crate::config::{self, Flag, Sources};
 use crate::error::{CliError, CliResult};
 use crate::output::{Output, Paint};
 use crate::service::{self, Service};
-use crate::session::Session;
+use crate::session::{self, Session};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,7 +17,8 @@ use std::path::PathBuf;
   orchestrator dev
   orchestrator dev --port 9000 --dir /tmp/try",
     after_help = "Everything in one process, on this machine alone: the API, workers, and a database in a directory that is kept. Stop it as you
-like, also with kill -9, and start it again: work goes on where it was."
+like, also with kill -9, and start it again: work goes on where it was. What ran at a kill begins anew when its lease is over, after
+20 seconds unless queue.lease_ttl or queue.heartbeat is set."
 )]
 pub struct DevArgs {
     /// The port to listen on, at 127.0.0.1
@@ -37,9 +38,21 @@ pub async fn run(args: DevArgs, globals: &Globals) -> CliResult {
         flags.push(flag("store.db", args.dir.join("orchestrator.db").display().to_string()));
     }
     flags.push(flag("download.dir", args.dir.join("downloads").display().to_string()));
-    let session = Session::start(globals, flags)?.on_database();
+    let session = Session::start_from(globals, brisk(session::sources(globals, flags)?))?.on_database();
     let service = Service { workers: true, metrics_port: false, allow_unauthenticated: false };
     service::run(&session, service, greet).await
+}
+
+/// Work of a process that was killed comes back when its lease is over. The usual one is for machines that may stand still
+/// for minutes; who tries things out should not wait for that long.
+fn brisk(mut sources: Sources) -> Sources {
+    let flag = |key, value: &str| Flag { key, name: "dev", value: value.to_owned() };
+    let lease = [flag("queue.lease_ttl", "20s"), flag("queue.heartbeat", "5s")];
+    // What is wrong is told when the session starts.
+    if config::load(&sources).is_ok_and(|loaded| lease.iter().all(|flag| loaded.is_default(flag.key))) {
+        sources.flags.extend(lease);
+    }
+    sources
 }
 
 /// Says where everything is, and what to try.
@@ -59,4 +72,25 @@ fn greet(out: Output, address: SocketAddr) {
     out.note(format!("  curl -N 'http://{address}/events?after=0'"));
     out.note("");
     out.note("Ctrl-C ends it; what is under way goes on at the next start.");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn lease(file: &Path) -> String {
+        let sources = brisk(Sources { file: Some(file.to_owned()), ..Sources::default() });
+        config::load(&sources).unwrap().config.queue.lease_ttl.to_string()
+    }
+
+    #[test]
+    fn a_lease_is_short_unless_somebody_has_chosen() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(lease(file.path()), "20s");
+        std::fs::write(file.path(), "[queue]\nheartbeat = \"30s\"\n").unwrap();
+        assert_eq!(lease(file.path()), "10m", "a heartbeat of their own goes with the usual lease");
+        std::fs::write(file.path(), "[queue]\nlease_ttl = \"2m\"\n").unwrap();
+        assert_eq!(lease(file.path()), "2m");
+    }
 }

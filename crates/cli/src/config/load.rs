@@ -53,6 +53,13 @@ pub struct Loaded {
     pub warnings: Vec<Problem>,
 }
 
+impl Loaded {
+    /// Whether nobody has set a setting.
+    pub fn is_default(&self, key: &str) -> bool {
+        self.effective.iter().any(|(setting, _, origin)| setting.key == key && *origin == Origin::Default)
+    }
+}
+
 impl std::fmt::Debug for Setting {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.key)
