@@ -9,6 +9,7 @@ use orchestrator_core::FieldError;
 use orchestrator_engine::{FlowError, JobError, SubmitError, WaitError};
 use orchestrator_store::StoreError;
 use orchestrator_worker::SourceError;
+
 /// The media type.
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 /// How long to wait before a request is repeated that the database could not serve, in seconds.

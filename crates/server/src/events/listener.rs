@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// After so many milliseconds a client that lost its connection is to come back.
 const RETRY_MS: u32 = 1000;
+
 /// Someone who listens.
 pub struct Listener {
     hub: Arc<Hub>,
