@@ -1,7 +1,7 @@
 //! Takes up a changed configuration in a process that runs on (SIGHUP): what may change while it works, and nothing of it if
 //! anything is wrong.
 
-use crate::config::{self, Config, Loaded, Sources, problem_lines};
+use crate::config::{self, Loaded, Sources, problem_lines};
 use crate::error::CliResult;
 use crate::intake;
 use crate::log;
@@ -30,20 +30,33 @@ pub struct Live {
     pub app: Option<Shared>,
 }
 
-/// The configuration of a process, as it is in force.
-pub struct Reloader {
-    sources: Sources,
-    shown: Vec<(&'static str, String)>,
+/// What is in force: what the next configuration is compared with.
+#[derive(Clone, Debug)]
+pub struct InForce {
+    /// Each setting, as it is shown.
+    settings: Vec<(&'static str, String)>,
+    /// The rules of `[limits]`.
     limits: String,
 }
 
+impl InForce {
+    /// What a configuration brings into force.
+    pub fn of(loaded: &Loaded) -> Self {
+        let settings = loaded.effective.iter().map(|(setting, shown, _)| (setting.key, shown.clone()));
+        InForce { settings: settings.collect(), limits: format!("{:?}", loaded.config.limits) }
+    }
+}
+
+/// The configuration of a process that runs.
+pub struct Reloader {
+    sources: Sources,
+    in_force: InForce,
+}
+
 impl Reloader {
-    /// The configuration that the session started with.
+    /// The configuration that the session started with, whatever the file says by now.
     pub fn new(session: &Session) -> Self {
-        let sources = session.sources.clone();
-        // It was read a moment ago; should it be wrong by now, the first reload tells.
-        let (shown, limits) = config::load(&sources).map(|loaded| in_force(&loaded)).unwrap_or_default();
-        Reloader { sources, shown, limits }
+        Reloader { sources: session.sources.clone(), in_force: session.in_force.clone() }
     }
 
     /// Reads the configuration anew and takes up what may change.
@@ -81,15 +94,16 @@ impl Reloader {
         live: &mut Live,
         loaded: Loaded,
     ) -> CliResult<Vec<&'static str>> {
-        let (shown, limits) = in_force(&loaded);
-        let changed = shown.iter().filter(|now| !self.shown.contains(now)).map(|(key, _)| *key);
+        let InForce { settings, limits } = InForce::of(&loaded);
+        let old = &self.in_force;
+        let changed = settings.iter().filter(|now| !old.settings.contains(now)).map(|(key, _)| *key);
         let (now, later): (Vec<_>, Vec<_>) =
             changed.partition(|key| TAKEN_UP.iter().any(|taken| key.starts_with(taken)));
         let touches = |section: &str| now.iter().any(|key| key.starts_with(section));
         let session = session.with_config(loaded.config);
         // First what can fail: nothing else is taken up then.
         if let Some(engine) = &live.engine {
-            if touches("queue.max_per_") || limits != self.limits {
+            if touches("queue.max_per_") || limits != old.limits {
                 workers::write_limits(&session, &**engine.store()).await?;
             }
             if touches("retention.") {
@@ -109,9 +123,9 @@ impl Reloader {
         }
         // A setting that waits for the next start is told again by the next reload.
         let waits = |key: &&'static str| later.contains(key);
-        let kept = self.shown.iter().filter(|(key, _)| waits(key)).cloned();
-        self.shown = shown.iter().filter(|(key, _)| !waits(key)).cloned().chain(kept).collect();
-        self.limits = limits;
+        let kept = old.settings.iter().filter(|(key, _)| waits(key)).cloned();
+        let settings = settings.iter().filter(|(key, _)| !waits(key)).cloned().chain(kept).collect();
+        self.in_force = InForce { settings, limits };
         Ok(later)
     }
 }
@@ -119,10 +133,4 @@ impl Reloader {
 /// What a server makes jobs by that say nothing else.
 pub fn new_jobs(session: &Session) -> Intake {
     Intake::new(intake::rules(&session.config), session.registry(), true)
-}
-
-fn in_force(loaded: &Loaded) -> (Vec<(&'static str, String)>, String) {
-    let Config { limits, .. } = &loaded.config;
-    let shown = loaded.effective.iter().map(|(setting, shown, _)| (setting.key, shown.clone()));
-    (shown.collect(), format!("{limits:?}"))
 }

@@ -8,6 +8,7 @@ use crate::error::{CliError, CliResult};
 use crate::exit::Exit;
 use crate::log;
 use crate::output::Output;
+use crate::reload::InForce;
 use orchestrator_client::{Client, RemoteSource, RemoteStore};
 use orchestrator_core::Millis;
 use orchestrator_engine::{Engine, EngineConfig, Retention};
@@ -28,6 +29,8 @@ pub struct Session {
     pub config: Config,
     /// Where it came from.
     pub sources: Sources,
+    /// What the next configuration is compared with.
+    pub in_force: InForce,
     /// The server that stands for the database, where there is one.
     server: Option<String>,
 }
@@ -43,12 +46,14 @@ impl Session {
         let out = globals.output();
         let loaded = config::load(&sources).map_err(|problems| CliError::config(&problems))?;
         log::start(&loaded.config, globals, out);
-        Ok(Session { out, config: loaded.config, sources, server: globals.server() })
+        let in_force = InForce::of(&loaded);
+        Ok(Session { out, config: loaded.config, sources, in_force, server: globals.server() })
     }
 
     /// The same session with another configuration.
     pub fn with_config(&self, config: Config) -> Session {
-        Session { out: self.out, config, sources: self.sources.clone(), server: self.server.clone() }
+        let (sources, in_force, server) = (self.sources.clone(), self.in_force.clone(), self.server.clone());
+        Session { out: self.out, config, sources, in_force, server }
     }
 
     /// A session that works on its database, whatever server the environment names.

@@ -1,6 +1,7 @@
 //! SIGHUP: a changed configuration is taken up, as far as it may; a wrong one is not, and all of its mistakes are told.
 
 use super::server::Server;
+use crate::remote;
 use crate::support::{Place, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -65,6 +66,27 @@ fn a_worker_takes_up_limits() {
     place.write("orchestrator.toml", AFTER);
     worker.signal(Signal::HUP);
     until("the new rule", || place.run(&["limits", "list", "--json"]).stdout.contains("host:b.example"));
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.end().code(), Some(0), "{}", worker.log());
+}
+
+/// What is in force is what the process read when it started, however long it took to get ready.
+#[test]
+fn a_change_while_it_gets_ready_is_noticed() {
+    let place = Place::new();
+    place.write("orchestrator.toml", BEFORE);
+    // An address that was free a moment ago.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mut worker = place.start_as("worker", &["worker", "--server", &format!("http://{free}")]);
+    until("it to wait for its server", || worker.log().contains("cannot reach the server"));
+    place.write("orchestrator.toml", AFTER);
+    let server = remote::Server::start_at(&place, &free, &[]);
+    let listed = || place.run(&["workers", "list", "--server", server.url(), "-o", "jsonl"]).stdout;
+    until("it to be at work", || listed().contains("\"gone\":false"));
+    worker.signal(Signal::HUP);
+    until("the change to be told", || {
+        worker.log().contains("server.max_body has changed; it holds from the next start on")
+    });
     worker.signal(Signal::TERM);
     assert_eq!(worker.end().code(), Some(0), "{}", worker.log());
 }
